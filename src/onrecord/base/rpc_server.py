@@ -1,0 +1,290 @@
+"""The asyncio server side of `wire`: one Unix socket, many connections, each with its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import socket
+from collections import Counter, deque
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from onrecord.base.sockets import Peer, bind_unix, open_peer_pidfd, peer_credentials
+from onrecord.base.wire import (
+    INTERNAL_ERROR,
+    LINE_BYTES,
+    TOO_LARGE_LINE,
+    LineSplitter,
+    Request,
+    RpcError,
+    error_line,
+    read_line,
+)
+
+Answer = bytes | Awaitable[bytes] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """Limits of one socket (call-proof.md 4.5). `idle_seconds` 0 means that idle connections are kept."""
+
+    max_line_bytes: int = LINE_BYTES
+    unanswered: int = 64
+    idle_seconds: float = 60.0
+    connections: int = 256
+    connections_per_uid: int = 16
+
+
+class Handler(Protocol):
+    """What a server does with its connections."""
+
+    def on_connect(self, connection: RpcConnection) -> bool:
+        """Take a new connection; False closes it before a byte is read."""
+
+    def on_request(self, connection: RpcConnection, request: Request) -> Answer:
+        """Answer a request with a line, now or later; None leaves it unanswered."""
+
+    def on_disconnect(self, connection: RpcConnection) -> None:
+        """Learn that a connection has ended."""
+
+
+class RpcConnection(asyncio.Protocol):
+    """One accepted connection. `peer` is its peer by SO_PEERCRED, `state` belongs to the handler."""
+
+    def __init__(self, server: RpcServer) -> None:
+        self._server = server
+        self._handler = server.handler
+        self._splitter = LineSplitter(server.limits.max_line_bytes)
+        self._backlog: deque[bytes] = deque()
+        self._unanswered = 0
+        self._poller: select.poll | None = None
+        self._open = False
+        self._paused = False
+        self.transport: asyncio.Transport | None = None
+        self.peer = Peer(0, -1, -1)
+        self.pidfd: int | None = None
+        self.state: Any = None
+        self.last_activity = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection (asyncio protocol)."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        sock = transport.get_extra_info("socket")
+        # uvloop hands out a pseudo socket; the descriptor is what counts.
+        with socket.socket(fileno=os.dup(sock.fileno())) as real:
+            self.peer = peer_credentials(real)
+            self.pidfd = open_peer_pidfd(real)
+        if self.pidfd is not None:
+            self._poller = select.poll()
+            self._poller.register(self.pidfd, select.POLLIN)
+        self.last_activity = self._server.loop_time()
+        if not self._server.admit(self):
+            transport.abort()
+            return
+        self._open = True
+        if not self._handler.on_connect(self):
+            self.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes in (asyncio protocol)."""
+        self.last_activity = self._server.loop_time()
+        lines = self._splitter.feed(data)
+        if self._backlog:
+            self._backlog.extend(lines)
+        else:
+            self._serve(lines)
+        if self._splitter.overflow and self._open:
+            self.send(TOO_LARGE_LINE)
+            self.close()
+
+    def _serve(self, lines: list[bytes]) -> None:
+        answers: list[bytes] = []
+        limit = self._server.limits.unanswered
+        for index, line in enumerate(lines):
+            if not self._open:
+                break
+            if self._unanswered >= limit:
+                self._backlog.extend(lines[index:])
+                if not self._paused and self.transport is not None:
+                    self._paused = True
+                    self.transport.pause_reading()
+                break
+            answer = self._answer(line)
+            if answer is not None:
+                answers.append(answer)
+        if answers and self.transport is not None and not self.transport.is_closing():
+            self.transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+
+    def _answer(self, line: bytes) -> bytes | None:
+        request = read_line(line)
+        if request is None or isinstance(request, bytes):
+            return request
+        try:
+            answer = self._handler.on_request(self, request)
+        except RpcError as error:
+            return error_line(request.id, error.rpc_code, str(error), error.data)
+        if answer is None or isinstance(answer, bytes):
+            return answer
+        self._unanswered += 1
+        future = asyncio.ensure_future(answer)
+        future.add_done_callback(partial(self._deliver, request.id))
+        return None
+
+    def _deliver(self, request_id: str | int, done: asyncio.Future[bytes]) -> None:
+        self._unanswered -= 1
+        if done.cancelled():
+            line: bytes = error_line(request_id, INTERNAL_ERROR, "Stopping", {"reason": "stopping"})
+        else:
+            error = done.exception()
+            if error is None:
+                line = done.result()
+            elif isinstance(error, RpcError):
+                line = error_line(request_id, error.rpc_code, str(error), error.data)
+            else:
+                self._server.report(error)
+                line = error_line(request_id, INTERNAL_ERROR, "Internal error", {"reason": "internal_error"})
+        self.send(line)
+        if self._backlog and self._open:
+            lines = list(self._backlog)
+            self._backlog.clear()
+            self._serve(lines)
+        if (
+            self._paused
+            and not self._backlog
+            and self.transport is not None
+            and not self.transport.is_closing()
+        ):
+            self._paused = False
+            self.transport.resume_reading()
+
+    def send(self, line: bytes) -> None:
+        """Send a line, unless the connection has ended."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(line)
+
+    def close(self) -> None:
+        """Close after what was sent has left."""
+        if self.transport is not None:
+            self.transport.close()
+        self._open = False
+
+    def gone(self) -> bool:
+        """Say whether the peer process has exited, so that whoever uses the socket now is somebody else."""
+        return self._poller is not None and bool(self._poller.poll(0))
+
+    @property
+    def unanswered(self) -> int:
+        """Return how many requests wait for their answer."""
+        return self._unanswered
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Learn that the connection has ended (asyncio protocol)."""
+        was_admitted = self._server.forget(self)
+        self._open = False
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+            self._poller = None
+        if was_admitted:
+            self._handler.on_disconnect(self)
+
+
+class RpcServer:
+    """A JSON-RPC server on one Unix socket."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        path: Path,
+        mode: int = 0o600,
+        gid: int | None = None,
+        limits: ServerLimits | None = None,
+        report: Any = None,
+    ) -> None:
+        self.handler = handler
+        self.path = path
+        self.limits = limits or ServerLimits()
+        self._mode = mode
+        self._gid = gid
+        self._report = report
+        self._connections: set[RpcConnection] = set()
+        self._per_uid: Counter[int] = Counter()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._inode: tuple[int, int] | None = None
+        self.refused_connections = 0
+
+    def loop_time(self) -> float:
+        """Return the loop's clock, in seconds."""
+        return asyncio.get_running_loop().time()
+
+    async def start(self) -> None:
+        """Bind and serve. Raises as `bind_unix` does."""
+        sock = bind_unix(self.path, mode=self._mode, gid=self._gid)
+        status = os.lstat(self.path)
+        self._inode = (status.st_dev, status.st_ino)
+        sock.setblocking(False)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(lambda: RpcConnection(self), sock=sock)
+        self._sweep()
+
+    async def stop(self) -> None:
+        """Stop accepting, close every connection, remove the socket file if it is still ours."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.close()
+        with contextlib.suppress(OSError):
+            status = os.lstat(self.path)
+            if (status.st_dev, status.st_ino) == self._inode:
+                os.unlink(self.path)
+        await asyncio.sleep(0)
+
+    def admit(self, connection: RpcConnection) -> bool:
+        """Count a new connection in, or refuse it because a limit is reached."""
+        uid = connection.peer.uid
+        if (
+            len(self._connections) >= self.limits.connections
+            or self._per_uid[uid] >= self.limits.connections_per_uid
+        ):
+            self.refused_connections += 1
+            return False
+        self._connections.add(connection)
+        self._per_uid[uid] += 1
+        return True
+
+    def forget(self, connection: RpcConnection) -> bool:
+        """Count a connection out; False if it was never admitted."""
+        if connection not in self._connections:
+            return False
+        self._connections.discard(connection)
+        self._per_uid[connection.peer.uid] -= 1
+        return True
+
+    def report(self, error: BaseException) -> None:
+        """Hand an unexpected error to the reporter: its type only, since its text may hold content."""
+        if self._report is not None:
+            self._report(error)
+
+    @property
+    def connections(self) -> frozenset[RpcConnection]:
+        """Return the connections that are open now."""
+        return frozenset(self._connections)
+
+    def _sweep(self) -> None:
+        if self.limits.idle_seconds > 0:
+            limit = self.loop_time() - self.limits.idle_seconds
+            for connection in list(self._connections):
+                if connection.last_activity < limit and not connection.unanswered:
+                    connection.close()
+            pause = min(5.0, self.limits.idle_seconds / 4)
+            self._sweeper = asyncio.get_running_loop().call_later(pause, self._sweep)

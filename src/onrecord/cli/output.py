@@ -1,0 +1,65 @@
+"""Printing for all verbs: one JSON document on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import orjson
+import typer
+from rich.console import Console
+
+from onrecord.base.errors import OnrecordError
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Use this onrecord.toml.", show_default=False)
+]
+
+
+def emit(document: Any) -> None:
+    """Print one JSON document on standard output."""
+    sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def console() -> Console:
+    """Return the console for people, on standard output; markup in values is the caller's to escape."""
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def note(message: str) -> None:
+    """Print a line on standard error."""
+    print(message, file=sys.stderr)
+
+
+def exit_with(code: int) -> NoReturn:
+    """End the command with this status."""
+    raise typer.Exit(code)
+
+
+def visible(text: str) -> str:
+    """Return text safe for a terminal: control, bidirectional and zero-width characters are escaped."""
+    return "".join(
+        char if char.isprintable() and not _is_invisible(char) else f"\\u{{{ord(char):x}}}" for char in text
+    )
+
+
+def _is_invisible(char: str) -> bool:
+    return (
+        char in "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+        or "\u202a" <= char <= "\u202e"
+        or "\u2066" <= char <= "\u2069"
+    )
+
+
+def report_error(error: OnrecordError, *, as_json: bool) -> None:
+    """Print an error: its JSON shape on standard output, or what, where and what next on standard error."""
+    if as_json:
+        emit(error.to_json())
+        return
+    place = f" ({visible(str(error.where))})" if error.where is not None and str(error.where) else ""
+    note(f"onrecord: {visible(str(error))}{place} [{error.code}]")
+    if error.hint:
+        note(f"  next: {visible(error.hint)}")
