@@ -30,6 +30,9 @@ class Echo:
         self.peers.append(connection.peer)
         return self.accept
 
+    def on_broken(self, connection, answer):
+        return answer
+
     def on_disconnect(self, connection):
         self.disconnects += 1
 
@@ -40,6 +43,8 @@ class Echo:
             raise RpcError(-33001, "no", {"reason": "denied"})
         if request.method == "crash":
             return self._crash()
+        if request.method == "crash-at-once":
+            raise KeyError("canary-content")
         return result_line(request.id, request.params)
 
     async def _later(self, request_id):
@@ -105,11 +110,12 @@ class TestServer:
                 with pytest.raises(RpcError) as caught:
                     await client.call("fail", {}, timeout_ms=5000)
                 assert (caught.value.rpc_code, caught.value.reason) == (-33001, "denied")
-                with pytest.raises(RpcError) as caught:
-                    await client.call("crash", {}, timeout_ms=5000)
-                assert caught.value.rpc_code == -32603
-                assert "canary" not in str(caught.value.to_json())
-                assert [type(error) for error in handler.errors] == [ZeroDivisionError]
+                for method in ("crash", "crash-at-once"):
+                    with pytest.raises(RpcError) as caught:
+                        await client.call(method, {}, timeout_ms=5000)
+                    assert caught.value.rpc_code == -32603
+                    assert "canary" not in str(caught.value.to_json())
+                assert [type(error) for error in handler.errors] == [ZeroDivisionError, KeyError]
                 client.close()
 
         asyncio.run(run())

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onrecord.base import strict_json
 from onrecord.base.strict_json import (
     ARGUMENTS_BYTES,
     MAX_SAFE_INTEGER,
@@ -106,6 +107,8 @@ class TestRefused:
             ('["\\ud800"]', "surrogate"),
             ('["\\udc00\\ud800"]', "surrogate"),
             ('{"\\ud800":1}', "surrogate"),
+            ("[1152921504606846976]", "unsafe_integer"),
+            ("[18446744073709551616]", "unsafe_integer"),
         ],
     )
     def test_class(self, text, reason):
@@ -203,6 +206,15 @@ class TestProperties:
                     json.loads(text, parse_constant=lambda token: int("no"))
         else:
             assert json.loads(text) == value
+
+    @given(st.text(alphabet='{}[]",:01dex.E-tu', max_size=24))
+    def test_shortcut_changes_nothing(self, text):
+        """The shortcut for plain texts accepts only what the strict parser accepts, with the same value and facts."""
+        value = strict_json._read_plain(text.encode())
+        if value is not strict_json._NOT_PLAIN:
+            padded = parse(b" " + text.encode())  # a blank in front rules the shortcut out
+            assert padded == (value, strict_json.PLAIN)
+            assert parse(text.encode()) == padded
 
     @given(
         st.recursive(

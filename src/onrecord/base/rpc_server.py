@@ -8,7 +8,7 @@ import os
 import select
 import socket
 from collections import Counter, deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from onrecord.base.wire import (
     INTERNAL_ERROR,
     LINE_BYTES,
     TOO_LARGE_LINE,
+    Id,
     LineSplitter,
     Request,
     RpcError,
@@ -48,6 +49,9 @@ class Handler(Protocol):
 
     def on_request(self, connection: RpcConnection, request: Request) -> Answer:
         """Answer a request with a line, now or later; None leaves it unanswered."""
+
+    def on_broken(self, connection: RpcConnection, answer: bytes) -> Answer:
+        """Take notice of a line that is no request; `answer` is what to send, return it or send it later."""
 
     def on_disconnect(self, connection: RpcConnection) -> None:
         """Learn that a connection has ended."""
@@ -122,21 +126,29 @@ class RpcConnection(asyncio.Protocol):
             self.transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
 
     def _answer(self, line: bytes) -> bytes | None:
-        request = read_line(line)
-        if request is None or isinstance(request, bytes):
-            return request
+        request = self._server.reader(line)
+        if request is None:
+            return None
+        request_id: Id = None
         try:
-            answer = self._handler.on_request(self, request)
+            if isinstance(request, bytes):
+                answer = self._handler.on_broken(self, request)
+            else:
+                request_id = request.id
+                answer = self._handler.on_request(self, request)
         except RpcError as error:
-            return error_line(request.id, error.rpc_code, str(error), error.data)
+            return error_line(request_id, error.rpc_code, str(error), error.data)
+        except Exception as error:  # a bug in a handler must not end the connection without an answer
+            self._server.report(error)
+            return error_line(request_id, INTERNAL_ERROR, "Internal error", {"reason": "internal_error"})
         if answer is None or isinstance(answer, bytes):
             return answer
         self._unanswered += 1
         future = asyncio.ensure_future(answer)
-        future.add_done_callback(partial(self._deliver, request.id))
+        future.add_done_callback(partial(self._deliver, request_id))
         return None
 
-    def _deliver(self, request_id: str | int, done: asyncio.Future[bytes]) -> None:
+    def _deliver(self, request_id: Id, done: asyncio.Future[bytes]) -> None:
         self._unanswered -= 1
         if done.cancelled():
             line: bytes = error_line(request_id, INTERNAL_ERROR, "Stopping", {"reason": "stopping"})
@@ -206,9 +218,11 @@ class RpcServer:
         mode: int = 0o600,
         gid: int | None = None,
         limits: ServerLimits | None = None,
-        report: Any = None,
+        reader: Callable[[bytes], Request | bytes | None] = read_line,
+        report: Callable[[BaseException], None] | None = None,
     ) -> None:
         self.handler = handler
+        self.reader = reader
         self.path = path
         self.limits = limits or ServerLimits()
         self._mode = mode
