@@ -210,11 +210,27 @@ class TestProperties:
     @given(st.text(alphabet='{}[]",:01dex.E-tu', max_size=24))
     def test_shortcut_changes_nothing(self, text):
         """The shortcut for plain texts accepts only what the strict parser accepts, with the same value and facts."""
-        value = strict_json._read_plain(text.encode())
-        if value is not strict_json._NOT_PLAIN:
-            padded = parse(b" " + text.encode())  # a blank in front rules the shortcut out
-            assert padded == (value, strict_json.PLAIN)
-            assert parse(text.encode()) == padded
+        plain = strict_json._read_plain(text.encode())
+        if plain is not None:
+            assert parse(b" " + text.encode()) == plain  # a blank in front rules the shortcut out
+            assert parse(text.encode()) == plain
+
+    @given(
+        st.recursive(
+            st.none() | st.integers() | st.floats() | st.text(max_size=4),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        )
+    )
+    def test_shortcut_on_written_values(self, value):
+        """The same for texts that a writer makes, with any integer and any double in them."""
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        results = []
+        for variant in (text, b" " + text):
+            try:
+                results.append(repr(parse(variant)))
+            except Refused as refusal:
+                results.append(refusal.reason)
+        assert results[0] == results[1]
 
     @given(
         st.recursive(
