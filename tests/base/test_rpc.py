@@ -405,3 +405,19 @@ class TestClients:
                 assert got[3].code == "closed"
 
         asyncio.run(run())
+
+
+class TestUvloop:
+    def test_server_and_client(self, short_dir):
+        """Both sides work on uvloop too, peer identity included."""
+        uvloop = pytest.importorskip("uvloop")
+
+        async def run():
+            async with serving(short_dir) as (handler, _):
+                client = await RpcClient.connect(short_dir / "s", expected_uid=os.getuid())
+                assert await client.call("echo", {"n": 1}, timeout_ms=5000) == {"n": 1}
+                assert handler.peers[0].pid == os.getpid()
+                client.close()
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run())

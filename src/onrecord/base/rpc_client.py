@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import orjson
 
@@ -87,8 +87,7 @@ class RpcClient(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection (asyncio protocol)."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclass
 
     def data_received(self, data: bytes) -> None:
         """Take bytes in (asyncio protocol)."""

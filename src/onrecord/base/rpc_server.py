@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from onrecord.base.sockets import Peer, bind_unix, open_peer_pidfd, peer_credentials
 from onrecord.base.wire import (
@@ -77,8 +77,7 @@ class RpcConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection (asyncio protocol)."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclass
         sock = transport.get_extra_info("socket")
         # uvloop hands out a pseudo socket; the descriptor is what counts.
         with socket.socket(fileno=os.dup(sock.fileno())) as real:
