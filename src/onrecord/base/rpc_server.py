@@ -88,7 +88,7 @@ class RpcConnection(asyncio.Protocol):
             self._poller.register(self.pidfd, select.POLLIN)
         self.last_activity = self._server.loop_time()
         if not self._server.admit(self):
-            transport.abort()
+            self.transport.abort()
             return
         self._open = True
         if not self._handler.on_connect(self):
