@@ -31,7 +31,7 @@ class ManualClock(Clock):
     """A clock that stands still until it is moved."""
 
     def __init__(self, now: str = "2026-11-30T10:00:00Z", *, boottime_ns: int = 1_000_000_000) -> None:
-        self._now_ns = round(parse_date(now).timestamp() * 1e9)
+        self._now_ns = epoch_ns(parse_date(now))
         self._boottime_ns = boottime_ns
 
     def now_ns(self) -> int:
