@@ -1,0 +1,35 @@
+"""Call one tool of a protected server, as any MCP client would: the client knows nothing of proofs.
+
+    python call_tool.py SERVER TOOL '{"argument": "value"}'
+
+Needs the extra `mcp`. The configuration is found as by every command (`ONRECORD_CONFIG`, or the user's own).
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import anyio
+import mcp
+
+
+async def call(server: str, tool: str, arguments: dict) -> int:
+    beside_python = Path(sys.executable).with_name("onrecord")
+    command = str(beside_python) if beside_python.exists() else shutil.which("onrecord") or "onrecord"
+    async with mcp.Client(mcp.StdioServerParameters(command=command, args=["connect", server])) as client:
+        try:
+            result = await client.call_tool(tool, arguments)
+        except mcp.MCPError as error:
+            print(f"refused: {error.message}")
+            return 1
+        for block in result.content:
+            if block.type == "text":
+                print(block.text.rstrip())
+        return int(bool(result.is_error))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        sys.exit("usage: call_tool.py SERVER TOOL [ARGUMENTS]")
+    sys.exit(anyio.run(call, sys.argv[1], sys.argv[2], json.loads(sys.argv[3]) if len(sys.argv) == 4 else {}))
