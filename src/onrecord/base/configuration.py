@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 SYSTEM_FILE: Final = Path("/etc/onrecord/onrecord.toml")
 """The last place of the search."""
 
+_NOBODY: Final = 65534
+
 MAX_FILE_BYTES: Final = 1 << 20
 """Longest configuration. A file of this size is a mistake, and reading it all is not needed to say so."""
 
@@ -317,7 +319,7 @@ def user_number(user: str | int, *, file: Path) -> int:
     """Return the uid of a user name or number.
 
     Raises `ConfigurationError` with code "user-unknown" for a name without account, "user-root" for uid 0, which
-    is nobody's (running R-02).
+    is nobody's (running R-02), and "user-nobody" for uid 65534.
     """
     if isinstance(user, str):
         try:
@@ -331,10 +333,10 @@ def user_number(user: str | int, *, file: Path) -> int:
             ) from None
     else:
         uid = user
-    if uid == 0:
+    if uid in (0, _NOBODY):
         raise ConfigurationError(
-            "uid 0 has no role",
-            code="user-root",
+            f"uid {uid} has no role",
+            code="user-root" if uid == 0 else "user-nobody",
             hint="use a user of its own for each role",
             where=Where(file=str(file)),
         )

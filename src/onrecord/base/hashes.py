@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from base64 import urlsafe_b64encode
 from binascii import Error as BinasciiError
-from binascii import a2b_base64
+from binascii import a2b_base64, b2a_base64
 from typing import Self
 
 from onrecord.base.errors import MalformedError
 
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _B64URL = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
 
 
 def b64url(data: bytes) -> str:
     """Return base64url without padding (RFC 4648 section 5)."""
-    return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    return b2a_base64(data, newline=False).rstrip(b"=").translate(_URL_SAFE).decode("ascii")
 
 
 def b64url_decode_strict(text: str) -> bytes:

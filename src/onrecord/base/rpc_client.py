@@ -64,7 +64,8 @@ class RpcClient(asyncio.Protocol):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         sock.setblocking(False)
         try:
-            await asyncio.wait_for(loop.sock_connect(sock, str(path)), timeout_ms / 1000)
+            async with asyncio.timeout(timeout_ms / 1000):
+                await loop.sock_connect(sock, str(path))
             check_peer(sock, path, expected_uid=expected_uid)
             client = cls(path, max_line_bytes=max_line_bytes)
             await loop.create_unix_connection(lambda: client, sock=sock)
