@@ -1,0 +1,276 @@
+"""What a tool server advertises: starts it, without any agent, and asks for its tools over stdio.
+
+Both eras are understood: initialize is tried first; a server that refuses it is asked in the manner of 2026-07-28.
+
+Source: running.md 4.4; mcp.md 1.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from onrecord import __version__
+from onrecord.authorize.policy.facts import schema_hash
+from onrecord.base import strict_json
+from onrecord.base.canonical import compact
+from onrecord.base.errors import MalformedError, NetworkError
+from onrecord.base.processes import Principal, spawn
+
+LEGACY_REVISION: Final = "2025-11-25"
+MODERN_REVISION: Final = "2026-07-28"
+
+MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+"""Longest message read from a server."""
+
+MAX_PAGES: Final = 1000
+"""Most pages of tools/list: a server that never ends its list is stopped here."""
+
+LISTING_SECONDS: Final = 30.0
+"""Time for start and listing together; servers started by npx are slow the first time."""
+
+_INFO: Final = {"name": "onrecord", "version": __version__}
+_MODERN_META: Final = {
+    "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": _INFO,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvertisedTool:
+    """One tool as the server describes it; everything in it is the server's word."""
+
+    name: str
+    pin: str
+    input_schema: Mapping[str, Any] = field(repr=False)
+    annotations: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvertisedServer:
+    """A server's name for itself and its tools."""
+
+    name: str
+    version: str
+    tools: tuple[AdvertisedTool, ...]
+
+
+def list_tools(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    principal: Principal | None = None,
+    seconds: float = LISTING_SECONDS,
+) -> AdvertisedServer:
+    """Start a server, ask for all pages of its tools, and end it.
+
+    Raises `ConfigurationError` with code "cannot-start", or `NetworkError` with code "server-silent",
+    "server-ended", "server-refused" or "server-unreadable".
+    """
+    process = spawn(
+        argv,
+        env=env,
+        cwd=cwd,
+        principal=principal,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        new_group=True,
+    )
+    try:
+        return _Conversation(process, deadline=time.monotonic() + seconds).server()
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the server and its group; by closing its input first, as MCP wants it."""
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()
+    try:
+        process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        pass
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+class _Conversation:
+    """Requests and answers over the pipes of one server process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], *, deadline: float) -> None:
+        assert process.stdin is not None and process.stdout is not None  # noqa: PT018 - both are pipes
+        self._input, self._output = process.stdin.fileno(), process.stdout.fileno()
+        self._deadline = deadline
+        self._buffer = bytearray()
+        self._next_id = 0
+        os.set_blocking(self._output, False)
+        os.set_blocking(self._input, False)
+
+    def server(self) -> AdvertisedServer:
+        """Return what the server advertises."""
+        started = self._call(
+            "initialize",
+            {"protocolVersion": LEGACY_REVISION, "capabilities": {}, "clientInfo": _INFO},
+        )
+        if "result" in started:
+            self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            info, meta = started["result"].get("serverInfo"), None
+        else:
+            meta = _MODERN_META
+            discovered = self._result("server/discover", {"_meta": meta})
+            info = (discovered.get("_meta") or {}).get("io.modelcontextprotocol/serverInfo")
+            info = discovered.get("serverInfo") if info is None else info
+        info = info if isinstance(info, dict) else {}
+        return AdvertisedServer(
+            name=str(info.get("name", "")), version=str(info.get("version", "")), tools=self._tools(meta)
+        )
+
+    def _tools(self, meta: Mapping[str, Any] | None) -> tuple[AdvertisedTool, ...]:
+        tools: dict[str, AdvertisedTool] = {}
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            params: dict[str, Any] = {} if meta is None else {"_meta": meta}
+            if cursor is not None:
+                params["cursor"] = cursor
+            page = self._result("tools/list", params)
+            entries = page.get("tools")
+            if not isinstance(entries, list):
+                raise _unreadable("tools/list without a list of tools")
+            for entry in entries:
+                tool = _tool(entry)
+                if tool.name in tools:
+                    raise _unreadable("a tool is listed twice")
+                tools[tool.name] = tool
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                return tuple(tools.values())
+            if not isinstance(cursor, str):
+                raise _unreadable("a cursor that is no text")
+        raise _unreadable(f"more than {MAX_PAGES} pages of tools")
+
+    def _result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        answer = self._call(method, params)
+        if isinstance(answer.get("result"), dict):
+            result: dict[str, Any] = answer["result"]
+            return result
+        raise NetworkError(
+            f"the server refuses {method}",
+            code="server-refused",
+            hint="try the server by hand; its errors go to its standard error",
+        )
+
+    def _call(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self._next_id += 1
+        number = self._next_id
+        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        while True:
+            message = self._message()
+            if "method" in message:
+                if "id" in message:
+                    self._refuse(message)
+            elif message.get("id") == number and type(message["id"]) is int:
+                if "result" in message and not isinstance(message["result"], dict):
+                    raise _unreadable("a result that is no object")
+                return message
+
+    def _refuse(self, message: Mapping[str, Any]) -> None:
+        """Answer a request of the server: ping is granted, nothing else."""
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+        if message["method"] == "ping":
+            answer["result"] = {}
+        else:
+            answer["error"] = {"code": -32601, "message": "Method not found"}
+        self._send(answer)
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        data = compact(message) + b"\n"
+        while data:
+            self._wait(self._input, selectors.EVENT_WRITE)
+            try:
+                data = data[os.write(self._input, data) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise _ended() from None
+
+    def _message(self) -> dict[str, Any]:
+        while True:
+            end = self._buffer.find(b"\n")
+            if end >= 0:
+                line = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                if line.strip():
+                    return _parse(line)
+                continue
+            if len(self._buffer) > MAX_LINE_BYTES:
+                raise _unreadable("a message without end")
+            self._wait(self._output, selectors.EVENT_READ)
+            try:
+                data = os.read(self._output, 65_536)
+            except BlockingIOError:
+                continue
+            if not data:
+                raise _ended()
+            self._buffer += data
+
+    def _wait(self, descriptor: int, event: int) -> None:
+        left = self._deadline - time.monotonic()
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, event)
+            if left <= 0 or not selector.select(left):
+                raise NetworkError(
+                    "the server did not answer in time",
+                    code="server-silent",
+                    hint="start it by hand and see whether it waits for something",
+                )
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    try:
+        message, _ = strict_json.parse(line, max_bytes=MAX_LINE_BYTES)
+    except MalformedError as error:
+        raise _unreadable(f"a line that is not strict JSON ({error})") from None
+    if not isinstance(message, dict):
+        raise _unreadable("a message that is no object")
+    return message
+
+
+def _tool(entry: Any) -> AdvertisedTool:
+    match entry:
+        case {"name": str() as name, "inputSchema": dict() as schema} if 0 < len(name.encode()) <= 256:
+            annotations = entry.get("annotations")
+            return AdvertisedTool(
+                name=name,
+                pin=schema_hash(schema),
+                input_schema=schema,
+                annotations=annotations if isinstance(annotations, dict) else {},
+            )
+        case _:
+            raise _unreadable("a tool without name or inputSchema")
+
+
+def _unreadable(what: str) -> NetworkError:
+    return NetworkError(f"the server sent {what}", code="server-unreadable")
+
+
+def _ended() -> NetworkError:
+    return NetworkError(
+        "the server ended before it had answered",
+        code="server-ended",
+        hint="start its command by hand, as its user, and read what it says",
+    )

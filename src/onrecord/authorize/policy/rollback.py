@@ -1,0 +1,125 @@
+"""What remembers the newest policy that was in force, so that an older one does not come back.
+
+Source: call-proof.md 8.2. The counter `nv` is that of a TPM, which is for later; it stays 0.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from onrecord.authorize.policy.bundle import Bundle, LoadedVersion, check_succession
+from onrecord.base import strict_json
+from onrecord.base.canonical import compact
+from onrecord.base.errors import MalformedError, PolicyError, StorageError, Where
+
+MAX_STATE_BYTES: Final = 4096
+"""Largest state file read; ours has about 110 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackState:
+    """The state file. `previous` is None before the first bundle was accepted."""
+
+    path: Path
+    previous: LoadedVersion | None
+
+    @classmethod
+    def load(cls, path: Path) -> RollbackState:
+        """Read the state; no file means that no bundle was accepted yet.
+
+        Raises `PolicyError` with code "policy-state" for a file that is damaged or unreadable: guessing would open the
+        door that it guards.
+        """
+        where = Where(file=str(path))
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return cls(path, None)
+        except OSError as error:
+            raise _damaged(f"cannot open the file ({error.strerror})", where) from error
+        try:
+            with os.fdopen(descriptor, "rb") as file:
+                data = file.read(MAX_STATE_BYTES + 1)
+        except OSError as error:
+            raise _damaged(f"cannot read the file ({error.strerror})", where) from error
+        try:
+            value, _ = strict_json.parse(data, max_bytes=MAX_STATE_BYTES)
+        except MalformedError:
+            raise _damaged("the file is not JSON", where) from None
+        if (
+            not isinstance(value, dict)
+            or set(value) != {"version", "sha256", "nv"}
+            or type(value["version"]) is not int
+            or value["version"] < 1
+            or not isinstance(value["sha256"], str)
+            or len(value["sha256"]) != 64
+            or type(value["nv"]) is not int
+            or value["nv"] != 0
+        ):
+            raise _damaged("the file does not hold version, sha256 and nv", where)
+        return cls(path, LoadedVersion(value["version"], value["sha256"]))
+
+    def check(self, bundle: Bundle) -> None:
+        """Make sure that this bundle may come into force.
+
+        Raises `PolicyError` with code "policy-rollback".
+        """
+        if self.previous is not None:
+            check_succession(bundle.loaded_version, self.previous)
+
+    def accept(self, bundle: Bundle) -> RollbackState:
+        """Check and remember a bundle that comes into force, on disk before this returns.
+
+        Raises `PolicyError` with code "policy-rollback" or `StorageError` with code "policy-state-unwritable"; the
+        state on disk is then the old one.
+        """
+        self.check(bundle)
+        version = bundle.loaded_version
+        if version != self.previous:
+            data = compact({"version": version.version, "sha256": version.sha256, "nv": 0}) + b"\n"
+            try:
+                replace_durably(self.path, data, mode=0o600)
+            except OSError as error:
+                raise StorageError(
+                    f"cannot write the policy state ({error.strerror})",
+                    code="policy-state-unwritable",
+                    where=Where(file=str(self.path)),
+                ) from error
+        return RollbackState(self.path, version)
+
+
+def replace_durably(path: Path, data: bytes, *, mode: int) -> None:
+    """Replace a file at once: temporary file, fsync, rename, fsync of the directory.
+
+    Raises `OSError`; the old file is then untouched and no temporary file stays behind.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        os.rename(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _damaged(message: str, where: Where) -> PolicyError:
+    return PolicyError(
+        f"the policy state cannot be used: {message}",
+        code="policy-state",
+        where=where,
+        hint="find out who changed it; then remove it, and check that the bundle is the newest one",
+    )

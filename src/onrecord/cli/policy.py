@@ -1,0 +1,414 @@
+"""`onrecord policy`: bind, check, sign, explain and test a policy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from onrecord.base.configuration import Configuration
+from onrecord.base.errors import ConfigurationError, KeyAccessError, UsageError, Where
+from onrecord.base.findings import Finding
+from onrecord.base.strict_json import ARGUMENTS_BYTES, parse_arguments
+from onrecord.cli.output import ConfigOption, JsonOption, console, emit, exit_with, visible
+
+if TYPE_CHECKING:
+    from onrecord.authorize.policy import Policy
+    from onrecord.authorize.policy.pinning import BindReport
+    from onrecord.authorize.policy.signing import Checked
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Bind, check, sign, explain and test a policy.",
+)
+
+PathArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="DIR|BUNDLE",
+        help="Source directory or bundle file; none: policy.source.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def check(path: PathArgument = None, as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Read a policy strictly, lint it, and run its tests.json. A signature is not needed and not looked at.
+
+    Exit 0 without errors, 1 with findings of severity error, 2 when there is nothing to read.
+    """
+    checked = _checked(path, config)
+    if as_json:
+        emit(_check_document(checked))
+    else:
+        _print_check(checked)
+    exit_with(0 if checked.is_clean else 1)
+
+
+@app.command()
+def sign(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="Source directory; none: policy.source.", show_default=False),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="URI", help="Key to sign with; none: keys.policy.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Bundle to write; none: policy.bundle.", show_default=False
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Check a source directory, then write the bundle and its signature. The version must be a new one.
+
+    Exit 0 when both are written, 2 when the policy has errors or the version is not above the present one.
+    """
+    from onrecord.authorize.policy.signing import sign_source
+    from onrecord.base.keys import signer_from_uri
+
+    configuration = _configuration(config, needed=directory is None or key is None)
+    source = directory or _needed(configuration).policy.source
+    uri = key or (configuration.keys.policy if configuration else None)
+    if uri is None:
+        raise KeyAccessError(
+            "there is no key to sign with",
+            code="key-missing",
+            hint="name one with --key file:/path/policy.pem; in system mode it belongs off this machine",
+        )
+    written = out or _bundle_path(source, configuration)
+    made = sign_source(
+        source,
+        bundle=written,
+        signer=signer_from_uri(uri, purpose="policy"),
+        mode=configuration.mode if configuration else None,
+    )
+    if as_json:
+        emit(
+            {
+                "bundle": str(written),
+                "signature": f"{written}.sig",
+                "version": made.version,
+                "created": made.created,
+                "sha256": made.sha256,
+            }
+        )
+    else:
+        print(f"signed version {made.version}: {written}")
+        print("next: onrecord control reload, or restart onrecord up")
+
+
+@app.command()
+def explain(
+    path: PathArgument = None,
+    *,
+    caller: Annotated[str, typer.Option("--caller", metavar="C", help="Caller id.")],
+    server: Annotated[str, typer.Option("--server", metavar="S", help="Server id.")],
+    name: Annotated[str, typer.Option("--name", metavar="N", help="Tool name.")],
+    arguments: Annotated[
+        str, typer.Option("--arguments", metavar="JSON|@FILE", help="Arguments; @FILE reads raw bytes.")
+    ] = "{}",
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Show what a call would be: facts, touches, decision, rules, approvals needed. Nothing is asked or changed.
+
+    Exit 0 with an explanation, whatever the decision, 2 when policy or arguments cannot be read.
+    """
+    from onrecord.authorize.policy import CallRequest
+    from onrecord.authorize.policy import explain as explain_call
+
+    values, _ = parse_arguments(_argument_bytes(arguments))
+    compiled = _clean(_checked(path, config))
+    explanation = explain_call(
+        compiled, CallRequest(caller=caller, server=server, name=name, arguments=values)
+    ).to_json()
+    if as_json:
+        emit(explanation)
+    else:
+        _print_explanation(explanation)
+
+
+@app.command("test")
+def run_table(
+    path: PathArgument = None,
+    tests: Annotated[
+        Path | None,
+        typer.Option(
+            "--tests", metavar="FILE", help="Rows; none: tests.json of the source.", show_default=False
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Decide each row of tests.json and compare. Exit 0 when all are as expected, 1 on a difference."""
+    from onrecord.authorize.policy.tables import load_rows, run_rows
+
+    checked = _checked(path, config)
+    compiled = _clean(checked)
+    if tests is None and checked.source.directory.is_file():
+        raise UsageError(
+            "a bundle holds no rows",
+            code="tests-missing",
+            hint="name them with --tests FILE, or test the source directory",
+        )
+    rows = checked.source.rows if tests is None else load_rows(tests)
+    outcomes = run_rows(compiled, rows)
+    passed = sum(outcome.is_as_expected for outcome in outcomes)
+    if as_json:
+        emit(
+            {
+                "rows": [outcome.to_json() for outcome in outcomes],
+                "passed": passed,
+                "failed": len(outcomes) - passed,
+            }
+        )
+    else:
+        for outcome in outcomes:
+            if not outcome.is_as_expected:
+                rules = ", ".join(outcome.decision.rules) or "no rule"
+                print(
+                    visible(
+                        f"{outcome.row.id}: expected {outcome.row.expect}, got {outcome.decision.effect} ({rules})"
+                    )
+                )
+        print(f"{passed} of {len(outcomes)} rows as expected")
+    exit_with(0 if passed == len(outcomes) else 1)
+
+
+@app.command()
+def bind(
+    server: Annotated[str, typer.Argument(metavar="ID", help="Server id.")],
+    *,
+    pin: Annotated[
+        bool, typer.Option("--pin", help="Write pins only; bindings come from source or catalogue.")
+    ] = False,
+    running: Annotated[
+        bool,
+        typer.Option("--running", help="Start and write nothing: compare with the last report of the guard."),
+    ] = False,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Add the server to the source if it is new; its paths count from DIR, its only root.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy", metavar="DIR", help="Source directory; none: policy.source.", show_default=False
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Ask a configured server for its tools and write bindings for them into the policy source.
+
+    Without --pin each new tool gets a proposal, in which a person must decide the members listed in "decide".
+
+    Exit 0 when done, 1 when pins differ (--running), 2 when a binding does not fit the tool, 3 when the server fails.
+    """
+    from onrecord.authorize.policy import editing, pinning
+    from onrecord.authorize.policy.asking import ask_server
+
+    if pin and running:
+        raise UsageError("--pin and --running exclude each other", code="usage")
+    configuration = Configuration.load(config)
+    directory = policy or configuration.policy.source
+    added = False
+    if root is not None and not running:
+        configuration.server(server)
+        added = editing.add_server(directory, server, uid=configuration.server_uid(server), root=root)
+    source = pinning.ServerSource(directory, server)
+    version = None
+    if running:
+        report = pinning.compare(source, _reported(configuration, server))
+    else:
+        advertised = ask_server(configuration, server)
+        report = pinning.pin(source, advertised) if pin else pinning.bind(source, advertised)
+        if added or report.pinned or report.proposed:
+            version = editing.raise_version(directory, bundle=configuration.policy.bundle)
+    if as_json:
+        emit(report.to_json() | {"added": added, "version": version})
+    else:
+        if added:
+            print(f"{server}: added to {directory / 'bundle.json'}")
+        _print_bind(report)
+        if version is not None:
+            print(f"the version in bundle.json is {version} now")
+    exit_with(1 if running and (report.changed or report.missing) else 0)
+
+
+def _reported(configuration: Configuration, server: str) -> dict[str, str]:
+    from onrecord.cli.control import ControlClient
+
+    result = ControlClient(configuration).call("control/tools", {"server": server})
+    match result:
+        case {"servers": [{"tools": [*tools]}]}:
+            return {
+                tool["name"]: tool["inputSchemaSha256"]
+                for tool in tools
+                if isinstance(tool, dict)
+                and isinstance(tool.get("name"), str)
+                and "inputSchemaSha256" in tool
+            }
+        case _:
+            raise UsageError(
+                "no guard has reported the tools of this server yet",
+                code="server-unreported",
+                hint="connect once to the server, then ask again",
+            )
+
+
+def _configuration(config: Path | None, *, needed: bool) -> Configuration | None:
+    try:
+        return Configuration.load(config)
+    except ConfigurationError:
+        if needed or config is not None:
+            raise
+        return None
+
+
+def _needed(configuration: Configuration | None) -> Configuration:
+    assert configuration is not None
+    return configuration
+
+
+def _bundle_path(source: Path, configuration: Configuration | None) -> Path:
+    """Return where the bundle of a source goes: policy.bundle for the configured source, else beside it."""
+    if configuration is not None and source.resolve() == configuration.policy.source.resolve():
+        return configuration.policy.bundle
+    return source.resolve().parent / "policy.bundle.json"
+
+
+def _checked(path: Path | None, config: Path | None) -> Checked:
+    from onrecord.authorize.policy.signing import check_policy
+
+    configuration = _configuration(config, needed=path is None)
+    mode = configuration.mode if configuration is not None else None
+    return check_policy(path or _needed(configuration).policy.source, mode=mode)
+
+
+def _clean(checked: Checked) -> Policy:
+    from onrecord.authorize.policy import PolicyLintError
+
+    if checked.policy is None:
+        raise PolicyLintError(checked.source.findings, where=Where(file=str(checked.source.directory)))
+    return checked.policy
+
+
+def _argument_bytes(arguments: str) -> bytes:
+    if not arguments.startswith("@"):
+        return arguments.encode("utf-8", "surrogateescape")
+    if arguments == "@-":
+        return sys.stdin.buffer.read(ARGUMENTS_BYTES + 1)
+    try:
+        with open(arguments[1:], "rb") as file:
+            return file.read(ARGUMENTS_BYTES + 1)
+    except OSError as error:
+        raise UsageError(
+            f"cannot read the arguments ({error.strerror})",
+            code="input-unreadable",
+            where=Where(file=arguments[1:]),
+        ) from error
+
+
+def _check_document(checked: Checked) -> dict[str, Any]:
+    source = checked.source
+    return {
+        "path": str(source.directory),
+        "version": source.bundle.version if source.bundle else None,
+        "rules": len(checked.policy.rules) if checked.policy else None,
+        "ok": checked.is_clean,
+        "findings": [finding.to_json() for finding in source.findings],
+        "tests": [outcome.to_json() for outcome in checked.outcomes],
+    }
+
+
+def _print_check(checked: Checked) -> None:
+    _print_findings(checked.source.findings)
+    passed = sum(outcome.is_as_expected for outcome in checked.outcomes)
+    if checked.policy is not None and checked.source.bundle is not None:
+        print(
+            f"version {checked.source.bundle.version}: {len(checked.policy.rules)} rules, "
+            f"{passed} of {len(checked.outcomes)} tests as expected"
+        )
+    print("clean" if checked.is_clean else "not usable")
+
+
+def _print_findings(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        data = finding.data or {}
+        place = " ".join(
+            str(part) for part in (data.get("file"), finding.pointer or "/", data.get("rule")) if part
+        )
+        print(visible(f"{finding.severity}: {finding.code}: {finding.message} ({place}; {finding.source})"))
+
+
+def _print_explanation(document: dict[str, Any]) -> None:
+    table = Table(show_header=False, box=None, pad_edge=False)
+    facts = document["facts"]
+    table.add_row("call", _text(f"{document['caller']} -> {document['server']}/{document['name']}"))
+    table.add_row("op, impact", _text(f"{facts['op']}, {facts['impact']}"))
+    table.add_row("unknown", _text(", ".join(facts["unknown"]) or "nothing"))
+    for number, touch in enumerate(document["touches"], 1):
+        table.add_row(f"touch {number}", _text(_facts_text(touch["facts"])))
+        table.add_row("", _text(f"{touch['decision']} by {', '.join(touch['rules']) or 'no rule'}"))
+    table.add_row("decision", _text(document["decision"]))
+    table.add_row("rules", _text(", ".join(document["rules"]) or "none"))
+    for need in document["approvals"]:
+        table.add_row("approval", _text(f"{need['number']} of {need['group']} for {need['rule']}"))
+    if "meaning" in document:
+        table.add_row("because", _text(document["meaning"]))
+    console().print(table)
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
+
+
+def _facts_text(facts: dict[str, Any]) -> str:
+    if not facts:
+        return "no path, host or other target"
+    return "; ".join(
+        f"{kind} {value}"
+        if not isinstance(value, dict)
+        else f"{kind} " + " ".join(f"{name}={member}" for name, member in value.items())
+        for kind, value in facts.items()
+    )
+
+
+def _print_bind(report: BindReport) -> None:
+    if report.server_name:
+        print(visible(f"{report.server}: the server calls itself {report.server_name}"))
+    meanings = {
+        "pinned": "pinned",
+        "unchanged": "unchanged",
+        "proposed": "proposed, to be decided by a person",
+        "unbound": "advertised without a binding, and so denied",
+        "missing": "bound, and not advertised",
+        "changed": "advertised in another shape than bound, and so denied",
+    }
+    for name, meaning in meanings.items():
+        tools: tuple[str, ...] = getattr(report, name)
+        if tools:
+            print(visible(f"{meaning}: {', '.join(tools)}"))
+    if report.proposed:
+        print(f'next: remove the decided names from "decide" in {report.file}, then onrecord policy check')
+    elif report.pinned:
+        print("next: onrecord policy sign")

@@ -1,0 +1,284 @@
+"""`policy bind` (running.md 4.4)."""
+
+import json
+
+import pytest
+
+from onrecord.authorize.policy import read_bundle, schema_hash
+from onrecord.authorize.policy.advertised import AdvertisedServer, AdvertisedTool
+from onrecord.authorize.policy.lint import check_bundle
+from onrecord.authorize.policy.pinning import ServerSource, bind, compare, pin, shape_differences
+from onrecord.authorize.policy.proposals import json_types, propose
+from onrecord.authorize.policy.source import compose
+from onrecord.base.errors import OnrecordError, PolicyError, UsageError
+from support.policies import example_document
+
+
+def tool(name, properties, annotations=None):
+    schema = {"type": "object", "properties": properties}
+    return AdvertisedTool(
+        name=name, pin=schema_hash(schema), input_schema=schema, annotations=annotations or {}
+    )
+
+
+def server(*tools, name="fake"):
+    return AdvertisedServer(name=name, version="1", tools=tools)
+
+
+TEXT = {"type": "string"}
+READ = tool("read_file", {"path": TEXT})
+
+
+@pytest.fixture
+def source(tmp_path):
+    """The source of one server without bindings."""
+    (tmp_path / "bundle.json").write_text(
+        json.dumps({"servers": [{"id": "s", "bases": {"work": "/srv"}, "bindings": "bindings/s.json"}]})
+    )
+    return ServerSource(tmp_path, "s")
+
+
+def binding(**more):
+    return {
+        "tool": "read_file",
+        "op": "read",
+        "impact": 1,
+        "arguments": {"path": {"json": "string", "fact": "path", "base": "work"}},
+    } | more
+
+
+class TestPin:
+    """--pin changes nothing but pins."""
+
+    def test_source_bindings(self, source):
+        """The hash is written, every other member stays; a second run changes nothing."""
+        source.write([binding(impact=3)])
+        report = pin(source, server(READ, tool("other", {})))
+        assert (report.pinned, report.unbound) == (("read_file",), ("other",))
+        assert source.bindings() == [binding(impact=3, inputSchemaSha256=READ.pin)]
+        before = source.file.stat().st_mtime_ns
+        assert pin(source, server(READ)).unchanged == ("read_file",)
+        assert source.file.stat().st_mtime_ns == before
+
+    def test_not_advertised(self, source):
+        """A bound tool that is not advertised stays as it is, and is told."""
+        source.write([binding(), binding(tool="gone", inputSchemaSha256="sha-256:" + "A" * 43)])
+        report = pin(source, server(READ))
+        assert report.missing == ("gone",)
+        assert source.bindings()[1] == binding(tool="gone", inputSchemaSha256="sha-256:" + "A" * 43)
+
+    @pytest.mark.parametrize(
+        "properties",
+        [
+            {},
+            {"path": TEXT, "encoding": TEXT},
+            {"file": TEXT},
+            {"path": {"type": "array", "items": TEXT}},
+            {"path": {"type": ["string", "null"]}},
+            {"path": {}},
+            {"path": {"$ref": "#/$defs/x"}},
+        ],
+    )
+    def test_other_shape(self, source, properties):
+        """A tool with other arguments or JSON types is refused, and nothing is written."""
+        source.write([binding()])
+        before = source.file.read_bytes()
+        with pytest.raises(PolicyError) as e:
+            pin(source, server(tool("read_file", properties)))
+        assert e.value.code == "binding-shape"
+        assert source.file.read_bytes() == before
+
+    def test_unknown_server(self, source):
+        """Without bindings in source or catalogue there is nothing to pin."""
+        with pytest.raises(PolicyError) as e:
+            pin(source, server(READ, name="unheard-of"))
+        assert e.value.code == "catalogue-unknown"
+        assert not source.file.exists()
+
+    def test_catalogue_needs_a_base(self, tmp_path):
+        """Relative paths need a base that is clear."""
+        for bases, expected in (
+            ({}, None),
+            ({"a": "/a", "b": "/b"}, None),
+            ({"default": "/a", "b": "/b"}, "default"),
+        ):
+            entry = {"id": "s", "bases": bases, "bindings": "s.json"}
+            (tmp_path / "bundle.json").write_text(json.dumps({"servers": [entry]}))
+            source = ServerSource(tmp_path, "s")
+            if expected is None:
+                with pytest.raises(PolicyError) as e:
+                    pin(source, server(READ, name="example-files"))
+                assert e.value.code == "catalogue-base"
+            else:
+                pin(source, server(READ, name="example-files"))
+                assert source.bindings()[0]["arguments"]["path"]["base"] == expected
+
+    def test_catalogue_leaves_out_what_is_not_there(self, source):
+        """Of a catalogue entry only tools that the installed server advertises are taken."""
+        report = pin(source, server(READ, name="example-files"))
+        assert [b["tool"] for b in source.bindings()] == ["read_file"]
+        assert set(report.missing) == {"list_directory", "get_pull_request", "post_comment"}
+
+
+class TestBind:
+    """Without --pin: proposals that a person decides."""
+
+    def test_proposals_are_undecided(self, source):
+        """Every proposal carries what is open, and the lint refuses it until a person has decided."""
+        report = bind(source, server(READ, tool("run_command", {"command": TEXT})))
+        assert report.proposed == ("read_file", "run_command")
+        for entry in source.bindings():
+            assert {"op", "impact"} <= set(entry["decide"])
+        document = example_document()
+        document["servers"][0] |= {"tools": source.bindings(), "bases": {"work": "/srv"}}
+        bundle, _ = read_bundle(compose(document))
+        assert "binding-undecided" in [item.code for item in check_bundle(bundle)]
+
+    def test_decisions_are_kept(self, source):
+        """An entry that is there keeps everything; only its pin follows a tool of the same shape."""
+        source.write([binding(op="admin", impact=4, inputSchemaSha256="sha-256:" + "A" * 43)])
+        report = bind(source, server(READ, tool("new", {})))
+        assert (report.pinned, report.proposed) == (("read_file",), ("new",))
+        assert source.bindings()[0] == binding(op="admin", impact=4, inputSchemaSha256=READ.pin)
+
+    def test_changed_shape(self, source):
+        """A tool of another shape keeps its old entry with its old pin, so it is denied until somebody looks."""
+        old = binding(inputSchemaSha256="sha-256:" + "A" * 43)
+        source.write([old])
+        report = bind(source, server(tool("read_file", {"path": TEXT, "mode": TEXT})))
+        assert report.changed == ("read_file",)
+        assert source.bindings() == [old]
+
+
+def test_compare(source):
+    """--running compares with a report and writes nothing."""
+    source.write(
+        [binding(inputSchemaSha256="a"), binding(tool="b", inputSchemaSha256="b"), binding(tool="c")]
+    )
+    report = compare(source, {"read_file": "a", "b": "x", "d": "d"})
+    assert (report.unchanged, report.changed, report.missing, report.unbound) == (
+        ("read_file",),
+        ("b",),
+        ("c",),
+        ("d",),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[1]",
+        '[{"tool":1}]',
+        '[{"tool":"a"}]',
+        '[{"tool":"a","arguments":{"x":1}}]',
+        "[",
+        '[{"a":1,"a":1}]',
+    ],
+)
+def test_malformed_bindings(source, text):
+    """A bindings file that cannot be read is named, and not overwritten."""
+    source.file.parent.mkdir()
+    source.file.write_text(text)
+    with pytest.raises(PolicyError) as e:
+        pin(source, server(READ))
+    assert e.value.code == "policy-malformed"
+    assert source.file.read_text() == text
+
+
+def test_unknown_server_id(source, tmp_path):
+    """A server that the source does not have is a usage error with what to do."""
+    with pytest.raises(UsageError) as e:
+        ServerSource(tmp_path, "other")
+    assert e.value.code == "server-unknown"
+
+
+@pytest.mark.parametrize("name", ["/etc/x.json", "../x.json", 7])
+def test_bindings_file_lies_below_the_source(tmp_path, name):
+    """Nothing outside of the source is written."""
+    (tmp_path / "bundle.json").write_text(json.dumps({"servers": [{"id": "s", "bindings": name}]}))
+    with pytest.raises(OnrecordError) as e:
+        ServerSource(tmp_path, "s")
+    assert e.value.code == "policy-malformed"
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "fact"),
+    [
+        ("path", TEXT, "path"),
+        ("target_path", TEXT, "path"),
+        ("destination", TEXT, "path"),
+        ("files", {"type": "array", "items": TEXT}, "path"),
+        ("url", TEXT, "host"),
+        ("link", {"type": "string", "format": "uri"}, "host"),
+        ("hostname", TEXT, "host"),
+        ("cmd", TEXT, "command"),
+        ("amount", {"type": "number"}, "amount"),
+        ("body", TEXT, None),
+        ("path", {"type": "integer"}, None),
+    ],
+)
+def test_argument_proposals(name, schema, fact):
+    """Names and formats propose facts (running.md 4.4)."""
+    assert propose(tool("x", {name: schema}), base="work")["arguments"][name].get("fact") == fact
+
+
+@pytest.mark.parametrize(
+    ("name", "properties", "annotations", "op", "impact"),
+    [
+        ("read_file", {}, {"readOnlyHint": True}, "read", 1),
+        ("deleteFile", {}, {}, "delete", 3),
+        ("run", {"command": TEXT}, {"readOnlyHint": True}, "execute", 3),
+        ("db_query", {"query": TEXT}, {"readOnlyHint": True}, "execute", 3),
+        ("search", {"query": TEXT}, {"readOnlyHint": True}, "read", 1),
+        ("frobnicate", {}, {}, "write", 3),
+        ("frobnicate", {}, {"destructiveHint": False}, "write", 2),
+        ("send_mail", {}, {}, "send", 3),
+    ],
+)
+def test_effect_proposals(name, properties, annotations, op, impact):
+    """Verbs and annotations propose operation and impact; shells and free SQL are executions whatever they say."""
+    made = propose(tool(name, properties, annotations), base="work")
+    assert (made["op"], made["impact"]) == (op, impact)
+    assert made["decide"][:2] == ["op", "impact"]
+
+
+def test_open_questions():
+    """What cannot be proposed is listed: a base, a currency, a type."""
+    made = propose(tool("x", {"path": TEXT, "amount": {"type": "number"}, "any": {}}), base=None)
+    assert made["decide"] == [
+        "op",
+        "impact",
+        "arguments.path.base",
+        "arguments.amount.currency",
+        "arguments.any.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "types"),
+    [
+        ({"type": "string"}, {"string"}),
+        ({"type": ["string", "null"]}, {"string", "null"}),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"string", "null"}),
+        ({"enum": ["a", 1, None]}, {"string", "integer", "null"}),
+        ({}, None),
+        ({"$ref": "#/x"}, None),
+        ({"anyOf": [{"type": "string"}, {"$ref": "#/x"}]}, None),
+        ({"type": "any"}, None),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_json_types(schema, types):
+    """The JSON types of a property are read, or not known."""
+    assert json_types(schema) == types
+
+
+def test_differences_name_both_sides():
+    """What is new, what is gone and what has another type is told by name."""
+    found = shape_differences(
+        {"gone": {"json": "string"}, "same": {"json": "string"}, "typed": {"json": ["string", "null"]}},
+        tool("t", {"same": TEXT, "typed": TEXT, "new": TEXT}),
+    )
+    assert sorted(found) == ["new argument new", "no argument gone any more", "typed is string now"]

@@ -1,0 +1,1 @@
+"""What tests share. Import it as `from support.data import shared_data`."""
