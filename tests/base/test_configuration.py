@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -292,6 +293,15 @@ class TestPrincipals:
         with pytest.raises(ConfigurationError) as caught:
             user_number("root", file=FILE)
         assert caught.value.code == "user-root"
+
+    def test_nobody_by_name(self):
+        """The name nobody is refused as the number 65534 is."""
+        if not any(one.pw_uid == 65534 for one in pwd.getpwall()):
+            pytest.skip("this machine has no user with uid 65534")
+        name = pwd.getpwuid(65534).pw_name
+        with pytest.raises(ConfigurationError) as caught:
+            user_number(name, file=FILE)
+        assert caught.value.code == "user-nobody"
 
     def test_unknown_server(self):
         """Asking for a server that is not configured lists those that are."""

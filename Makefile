@@ -1,0 +1,53 @@
+# The only entry. Everything else is called from here, on a laptop as in continuous integration.
+
+SHELL := /bin/bash
+PY := .venv/bin/python
+ARGS ?=
+
+# Only there when the interpreter is a copy that needs it (scripts/setup.sh).
+-include .venv/onrecord.mk
+
+.PHONY: help setup demo test check lint format bench docs clean
+
+help:
+	@echo "make setup   the environment in .venv, and real tool servers for the tests"
+	@echo "make demo    the whole way of a tool call on this machine (ARGS=--json, ARGS='--keep DIR')"
+	@echo "make test    every check and test (ARGS='-k words' for some tests)"
+	@echo "make lint    ruff, mypy and the doors between the rooms"
+	@echo "make check   the same"
+	@echo "make bench   every number that the README claims"
+	@echo "make docs    generated pages, compared with the code (WRITE=1 writes them)"
+	@echo "make clean   away with everything that was made"
+
+setup:
+	@bash scripts/setup.sh
+
+demo: setup
+	@.venv/bin/onrecord demo --yes $(ARGS)
+
+test: lint docs
+	$(PY) -m pytest $(ARGS)
+
+lint: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy --strict src
+	.venv/bin/lint-imports
+
+format: setup
+	$(PY) -m ruff format .
+
+check: test
+
+bench: setup
+	$(PY) benchmarks/peers.py
+	$(PY) benchmarks/digest.py $(ARGS)
+	$(PY) benchmarks/pairs.py $(ARGS)
+	$(PY) benchmarks/latency.py $(ARGS)
+	$(PY) benchmarks/journal.py $(ARGS)
+
+docs: setup
+	$(PY) docs/build.py $(if $(WRITE),--write)
+
+clean:
+	@bash scripts/clean.sh

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs the real tool servers that tests/live puts behind the guard, into .test-servers (never into .venv).
+#
+# Called by setup.sh with the directory that other uids can reach and the interpreter. What cannot be had is said and
+# skipped: the tests that need it then skip too.
+set -uo pipefail
+
+cd -- "$(dirname -- "$0")/.."
+home=${1:-$(pwd -P)} python=${2:-python3}
+place=$home/.test-servers
+umask 022
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+
+say() { printf 'test servers: %s\n' "$*" >&2; }
+
+mkdir -p -- "$place"
+[ "$home" = "$(pwd -P)" ] || ln -sfn -- "$place" .test-servers
+
+mark=$(cat tests/live/servers.txt | sha256sum | cut -c1-16)
+if [ "$(cat "$place/venv/onrecord-servers" 2>/dev/null)" != "$mark" ]; then
+    rm -rf -- "$place/venv"
+    if "$python" -I -c 'import ensurepip' 2>/dev/null; then
+        "$python" -I -m venv "$place/venv" && pip=("$place/venv/bin/python" -m pip)
+    else
+        "$python" -I -m venv --without-pip "$place/venv" && pip=(python3 -m pip --python "$place/venv/bin/python")
+    fi
+    if "${pip[@]}" install -qq --requirement tests/live/servers.txt; then
+        echo "$mark" >"$place/venv/onrecord-servers"
+    else
+        say "the servers of tests/live/servers.txt could not be installed; their tests will be skipped"
+    fi
+fi
+
+read -r package <tests/live/servers-node.txt
+if [ "$(cat "$place/node/onrecord-servers" 2>/dev/null)" != "$package" ]; then
+    if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
+        say "npm or node is missing; the tests with $package will be skipped"
+    elif mkdir -p -- "$place/node" && npm install --silent --no-save --no-package-lock --no-audit --no-fund \
+        --prefix "$place/node" "$package" >/dev/null; then
+        echo "$package" >"$place/node/onrecord-servers"
+    else
+        say "$package could not be installed; its tests will be skipped"
+    fi
+fi

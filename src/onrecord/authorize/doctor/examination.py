@@ -1,0 +1,53 @@
+"""`onrecord doctor`: all checks in their order.
+
+Source: call-proof.md 1.5; DESIGN.md.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING
+
+from onrecord.authorize.doctor import installation, isolation, machine, running
+from onrecord.authorize.doctor.results import Check, Diagnosis
+from onrecord.base.dates import utc_now
+
+if TYPE_CHECKING:
+    from onrecord.base.configuration import Configuration
+
+
+def examine(
+    configuration: Configuration, *, server: str | None = None, now: datetime.datetime | None = None
+) -> Diagnosis:
+    """Look at everything that this uid can see; with `server`, at the isolation of this uid from that server too.
+
+    Changes nothing. Raises `ConfigurationError` with code "server-unknown".
+    """
+    moment = utc_now() if now is None else now
+    checks = [
+        Check("configuration", "ok", f"{configuration.file}, {configuration.mode} mode"),
+        isolation.check_mode(configuration),
+        *isolation.check_uids(configuration),
+    ]
+    if server is not None:
+        checks += isolation.check_server(configuration, server)
+    bundle, policy = installation.check_policy(configuration)
+    checks += [
+        *installation.check_ownership(configuration),
+        *installation.check_keys(configuration),
+        *installation.check_certificate(configuration, now=moment),
+        *policy,
+        *installation.check_servers(configuration, bundle),
+        *running.check_sockets(configuration),
+        *running.check_authority(configuration),
+        *machine.check_clocks(now=moment),
+        machine.check_sqlite(),
+        *machine.check_disk(configuration),
+        Check(
+            "no-sink",
+            "warning",
+            "checkpoints do not leave this machine: a cut of the newest records can be shown only by callers",
+            "sinks are not built yet; keep the checkpoints that verify and record/append return",
+        ),
+    ]
+    return Diagnosis("degraded", tuple(checks))

@@ -1,0 +1,51 @@
+"""What `onrecord doctor` says: one result per item, and one word about isolation.
+
+Source: DESIGN.md (JSON shapes); call-proof.md 1.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from onrecord.base.errors import OnrecordError
+
+Result = Literal["ok", "warning", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One item. `hint` says what to do next and is empty where nothing is to be done."""
+
+    name: str
+    result: Result
+    detail: str
+    hint: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON shape of DESIGN.md."""
+        return {"name": self.name, "result": self.result, "detail": self.detail, "hint": self.hint}
+
+    @classmethod
+    def failed(cls, name: str, error: OnrecordError) -> Check:
+        """Return a failure that says what the error says."""
+        place = f" ({error.where})" if error.where is not None and str(error.where) else ""
+        return cls(name, "failed", f"{error}{place} [{error.code}]", error.hint or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """All results. `isolation` is "isolated" only after the attempts of call-proof.md 1.5 were made and failed."""
+
+    isolation: Literal["isolated", "degraded"]
+    checks: tuple[Check, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 with warnings, 1 when a check failed."""
+        return 1 if any(check.result == "failed" for check in self.checks) else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON shape of DESIGN.md."""
+        return {"isolation": self.isolation, "checks": [check.to_json() for check in self.checks]}

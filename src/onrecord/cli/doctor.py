@@ -1,0 +1,41 @@
+"""onrecord doctor: check isolation, keys, clocks and policy."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from onrecord.authorize.doctor import examine
+from onrecord.base.configuration import Configuration
+from onrecord.cli.output import ConfigOption, JsonOption, emit, exit_with, visible
+
+_MARKS = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}
+
+
+def command(
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="ID",
+            help="Check this uid's isolation from a tool server; run it as the agent.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check what this uid can see of configuration, ownership, keys, certificates, policy, sockets, clocks and disk.
+
+    Exit status 0 with warnings, 1 when a check failed.
+    """
+    diagnosis = examine(Configuration.load(config), server=server)
+    if as_json:
+        emit(diagnosis.to_json())
+    else:
+        for check in diagnosis.checks:
+            print(f"{_MARKS[check.result]}  {check.name}: {visible(check.detail)}")
+            if check.hint and check.result != "ok":
+                print(f"         next: {visible(check.hint)}")
+        print(f"isolation: {diagnosis.isolation}")
+    exit_with(diagnosis.exit_code)
