@@ -1,0 +1,1 @@
+"""Example servers and the demonstration, shipped with the package."""

@@ -1,0 +1,95 @@
+"""The policy of the demonstration: the starter policy, one rule of the review team, and proofs of two seconds."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any, Final
+
+from onrecord.authorize.policy.starter import write_source
+from onrecord.base.configuration import Configuration
+from onrecord.examples.demo.principals import Cast
+from onrecord.examples.demo.tree import Tree
+
+CALLER: Final = "code-review"
+APPROVER: Final = "ada"
+RULE: Final = "50-review.cedar"
+
+TI_SERVERS: Final = {"filesystem": "example-files", "archive": "example-files-archive"}
+"""How the record names the two deployments of one program."""
+
+PROOF_SECONDS: Final = 2
+"""Short, so that a proof that is too old does not take long to show."""
+
+
+def write_policy_source(configuration: Configuration, cast: Cast, tree: Tree) -> None:
+    """Write the source directory of the policy; the bindings are pinned and the bundle is signed afterwards."""
+    source = configuration.policy.source
+    write_source(source, mode=configuration.mode, uid=cast.approver, approver=APPROVER, caller=CALLER)
+    rule = files("onrecord.examples.demo").joinpath(RULE).read_text()
+    (source / "policies" / RULE).write_text(rule)
+    bundle = json.loads((source / "bundle.json").read_text())
+    (source / "bundle.json").write_text(json.dumps(bundle | _members(cast, tree), indent=1) + "\n")
+    (source / "tests.json").write_text(json.dumps(_tests(), indent=1) + "\n")
+    if cast.is_system:
+        for path in (source, *source.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _members(cast: Cast, tree: Tree) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "callers": [{"id": CALLER, "uid": cast.agent, "role": "agent", "groups": ["agents"]}],
+        "servers": [_server(name, uid, tree) for name, uid in cast.servers],
+        "groups": {"callers": ["agents"], "approvers": ["operators", "reviewers"]},
+        "approvers": [
+            {
+                "id": APPROVER,
+                "uid": cast.approver,
+                "groups": ["operators", "reviewers"],
+                "channels": ["terminal"],
+                "credentials": [],
+            }
+        ],
+        "controlRoles": [{"uid": cast.approver, "roles": ["auditor", "operator"]}],
+        "proofSeconds": PROOF_SECONDS,
+    }
+
+
+def _server(name: str, uid: int, tree: Tree) -> dict[str, Any]:
+    base = tree.base(name)
+    return {
+        "id": name,
+        "uid": uid,
+        "tiServer": TI_SERVERS[name],
+        "enforce": "required",
+        "refuse_methods": ["resources/read", "prompts/get"],
+        "discloseCaller": False,
+        "roots": {"repo": str(base / "repo")},
+        "bases": {"review": str(base)},
+        "bindings": f"bindings/{name}.json",
+    }
+
+
+def _tests() -> list[dict[str, Any]]:
+    """Rows that `policy check` runs before it signs."""
+    rows: list[tuple[str, str, dict[str, Any], str]] = [
+        ("filesystem", "read_file", {"path": "repo/README.md"}, "allow"),
+        ("filesystem", "read_file", {"path": "~/.aws/credentials"}, "deny"),
+        ("filesystem", "read_file", {"path": "repo/../home/.aws/credentials"}, "deny"),
+        ("filesystem", "get_pull_request", {"number": 17}, "allow"),
+        ("filesystem", "post_comment", {"number": 17, "body": "Looks good."}, "approval"),
+        ("archive", "read_file", {"path": "repo/GUIDE.md"}, "allow"),
+        ("archive", "post_comment", {"number": 17, "body": "Looks good."}, "deny"),
+    ]
+    return [
+        {
+            "id": f"demo-{number}",
+            "caller": CALLER,
+            "server": server,
+            "name": name,
+            "arguments": arguments,
+            "expect": effect,
+        }
+        for number, (server, name, arguments, effect) in enumerate(rows, 1)
+    ]

@@ -1,0 +1,262 @@
+"""The parts of the demonstration that need no daemon."""
+
+import dataclasses
+import importlib.util
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from onrecord.base.errors import OnrecordError, StorageError, UsageError
+from onrecord.base.namespaces import CALL_PROOF_REJECTED
+
+pytest.importorskip("mcp")
+
+from onrecord.examples.demo import keeping, principals, steps, tree
+from onrecord.examples.demo.host import AgentHost
+from onrecord.examples.demo.outcomes import Outcome
+
+SERVERS = ("filesystem", "archive")
+
+
+def rejected(reason):
+    return Outcome("error", code=CALL_PROOF_REJECTED, reason=reason)
+
+
+def result(text):
+    return Outcome("result", text=text)
+
+
+GOOD = {
+    "1": [result(tree.README)],
+    "2": [result(json.dumps(tree.PULL_REQUEST)), Outcome("error", code=-33001, reason="denied")],
+    "3": [rejected("missing")],
+    "4": [rejected("mismatch")],
+    "5": [result(tree.MAIN), rejected("replayed")],
+    "6": [rejected("expired")],
+    "7": [rejected("mismatch")],
+    "10a": [rejected("authority_unreachable")],
+    "10b": [rejected("expired"), result(tree.README)],
+}
+
+
+class TestSteps:
+    def test_all_are_here(self):
+        """The steps of the first part, in order."""
+        assert [step.id for step in steps.STEPS] == list(GOOD)
+        assert steps.RECORD_STEP.id == "11"
+
+    @pytest.mark.parametrize("step", steps.STEPS, ids=lambda step: step.id)
+    def test_judged(self, step):
+        """The expected outcomes are accepted; the canary as a result, or another reason, never is."""
+        good = GOOD[step.id]
+        assert step.judge(good)
+        for index in range(len(good)):
+            for wrong in (result("a canary"), rejected("revoked"), Outcome("failure", text="no such file")):
+                assert not step.judge([*good[:index], wrong, *good[index + 1 :]])
+
+
+class TestOutcome:
+    def test_line(self):
+        """An outcome survives the line to the driver."""
+        for outcome in (rejected("expired"), result("text"), Outcome("failure", text="no")):
+            assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
+
+    def test_words_hold_no_content(self):
+        """What is printed of an outcome is its kind, never its text."""
+        assert str(result("a canary")) == "result"
+        assert str(rejected("expired")) == "-32021 expired"
+
+
+class TestTree:
+    def test_user(self, tmp_path):
+        """One user: everything is private, and the canary is found only where somebody copies it."""
+        made = tree.Tree.create(principals.Cast.of_user(SERVERS), parent=tmp_path)
+        assert stat.S_IMODE(made.root.stat().st_mode) == 0o700
+        assert made.occurrences(made.canary) == ()
+        copy = made.root / "copy"
+        copy.write_text(f"found: {made.canary}")
+        assert made.occurrences(made.canary) == (copy,)
+        made.remove()
+        assert not made.root.exists()
+
+    @pytest.mark.root
+    def test_system(self, tmp_path, uid_block):
+        """Several uids: each base belongs to its server alone, and others may pass the root of the tree."""
+        cast = principals.Cast.of_block(uid_block, SERVERS)
+        made = tree.Tree.create(cast, parent=tmp_path)
+        assert stat.S_IMODE(made.root.stat().st_mode) == 0o711
+        for server in SERVERS:
+            state = made.base(server).stat()
+            assert (state.st_uid, stat.S_IMODE(state.st_mode)) == (cast.server(server), 0o700)
+        assert made.files.joinpath("home/.aws/credentials").stat().st_uid == cast.server("filesystem")
+
+    def test_no_place(self, tmp_path):
+        """Without its parent directory the tree is a storage error."""
+        with pytest.raises(StorageError) as e:
+            tree.Tree.create(principals.Cast.of_user(SERVERS), parent=tmp_path / "none")
+        assert e.value.code == "work-tree"
+
+    def test_counter(self, tmp_path):
+        """No counter file means that nothing has run."""
+        made = tree.Tree.create(principals.Cast.of_user(SERVERS), parent=tmp_path)
+        assert made.calls("filesystem") == 0
+        made.counter("filesystem").write_text("read_file\nread_file\n")
+        assert made.calls("filesystem") == 2
+
+
+class TestCast:
+    def test_block(self):
+        """Every principal and every group has a number of its own."""
+        cast = principals.Cast.of_block(range(59000, 59016), SERVERS)
+        uids = [cast.authority, cast.recorder, cast.agent, cast.approver, *(uid for _, uid in cast.servers)]
+        groups = [
+            cast.call_group,
+            cast.approval_group,
+            cast.control_group,
+            cast.record_group,
+            cast.readers_group,
+        ]
+        assert len({*uids, *groups}) == len(uids) + len(groups)
+        assert cast.agent_principal.groups == (cast.call_group,)
+
+    def test_no_block(self, monkeypatch):
+        """As root without free uids it says what to do instead."""
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        monkeypatch.setattr(principals, "find_uid_block", lambda: None)
+        with pytest.raises(OnrecordError) as e:
+            principals.Cast.choose(SERVERS)
+        assert (e.value.code, e.value.exit_code) == ("no-free-uids", 3)
+        assert "ordinary user" in e.value.hint
+
+    def test_user(self, monkeypatch):
+        """An ordinary user gets user mode, and nothing is dropped."""
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        cast = principals.Cast.choose(SERVERS)
+        assert not cast.is_system
+        assert cast.agent_principal is None
+
+
+class TestKeeping:
+    def test_not_empty(self, tmp_path):
+        """A directory with something in it is refused and not touched."""
+        (tmp_path / "mine").write_text("mine")
+        with pytest.raises(UsageError) as e:
+            keeping.choose_directory(tmp_path)
+        assert (e.value.code, e.value.exit_code) == ("not-empty", 2)
+        assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+    def test_not_a_directory(self, tmp_path):
+        """A file is no place for results."""
+        (tmp_path / "mine").write_text("mine")
+        with pytest.raises(StorageError) as e:
+            keeping.choose_directory(tmp_path / "mine")
+        assert e.value.code == "keep-directory"
+
+    def test_empty_and_new(self, tmp_path):
+        """An empty one and a new one are taken."""
+        assert keeping.choose_directory(tmp_path) == tmp_path
+        assert keeping.choose_directory(tmp_path / "a" / "b").is_dir()
+
+    def test_default(self, tmp_path, monkeypatch):
+        """Without --keep it lies below the state directory of the user."""
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        assert keeping.choose_directory(None).parent == tmp_path / "onrecord" / "demo"
+
+
+def test_mcp_missing(monkeypatch):
+    """Without the SDK the demonstration says how to get it, exit 3."""
+    from onrecord.examples.demo import driver
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(OnrecordError) as e:
+        driver.run()
+    assert (e.value.code, e.value.exit_code) == ("mcp-missing", 3)
+    assert "onrecord[mcp]" in e.value.hint
+
+
+class Heard:
+    """A listener that remembers."""
+
+    def __init__(self):
+        self.results, self.tree = [], None
+
+    def begins(self, cast, made):
+        self.tree = made
+
+    def done(self, result):
+        self.results.append(result)
+
+    def fails(self, made):
+        assert made is self.tree
+        self.results.append("failed")
+
+
+class TestFailures:
+    def test_could_not_run(self, tmp_path, monkeypatch):
+        """When it cannot be prepared the work tree stays and is named, nothing is kept, and the status is 3."""
+        from onrecord.examples.demo import driver
+
+        def broken(cast, made):
+            raise UsageError("broken on purpose", code="on-purpose", hint="a hint")
+
+        monkeypatch.setattr(driver.Deployment, "prepare", broken)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        heard = Heard()
+        with pytest.raises(OnrecordError) as e:
+            driver.run(listener=heard)
+        assert (e.value.code, e.value.hint, e.value.exit_code) == ("on-purpose", "a hint", 3)
+        assert heard.results == ["failed"]
+        assert heard.tree.root.is_dir()
+        assert list((tmp_path / "onrecord" / "demo").iterdir()) == []
+        heard.tree.remove()
+
+    def test_a_step_is_not_ok(self, tmp_path, monkeypatch):
+        """A step that goes another way is reported, the record is kept all the same, and the work tree stays."""
+        from onrecord.examples.demo import driver
+
+        first = steps.STEPS[0]
+        other = dataclasses.replace(first, judge=lambda outcomes: False)
+        monkeypatch.setattr(driver, "STEPS", (other,))
+        heard = Heard()
+        demonstration = driver.run(keep=tmp_path / "kept", listener=heard)
+        assert [(result.step, result.ok) for result in heard.results] == [("1", False), ("11", False)]
+        assert not demonstration.ok
+        assert demonstration.to_json()["workTree"] == str(heard.tree.root)
+        assert heard.tree.root.is_dir()
+        assert demonstration.vcon == tmp_path / "kept" / "record.vcon.json"
+        heard.tree.remove()
+
+
+class TestHost:
+    @pytest.mark.parametrize(
+        "script", ["import sys; sys.stdin.readline()", 'print(\'{"fault": "ValueError"}\')']
+    )
+    def test_gone_or_unable(self, script):
+        """A host that ends or cannot do a step is an error of the demonstration, never a hang."""
+        process = subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        host = AgentHost(process)
+        with pytest.raises(OnrecordError) as e:
+            host.step("1")
+        assert e.value.code == "agent-host"
+        host.end()
+
+    def test_silent(self, monkeypatch):
+        """A host that says nothing is given up, and killed when it does not end."""
+        monkeypatch.setattr("onrecord.examples.demo.host.STEP_SECONDS", 0.1)
+        monkeypatch.setattr("onrecord.examples.demo.host.END_SECONDS", 0.1)
+        script = "import time\nwhile True: time.sleep(60)"
+        process = subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        host = AgentHost(process)
+        with pytest.raises(OnrecordError) as e:
+            host.step("1")
+        assert e.value.code == "agent-host"
+        host.end()
+        assert process.returncode < 0

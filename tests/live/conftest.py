@@ -1,0 +1,176 @@
+"""A deployment in user mode in front of one real server, and the official client on both sides of it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.runtime import child_environment, make_short_dir
+from support.uids import uid_block_or_skip
+
+STOP_SECONDS = 30
+
+OWN_UID_SECONDS = 110
+"""A bit less than the time limit of a test, so that a run under another uid is ended by us."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run each test as an ordinary user: daemons in user mode refuse to be root."""
+    if os.geteuid() != 0:
+        return None
+    uid = uid_block_or_skip()[0]
+    directory = make_short_dir()
+    try:
+        os.chown(directory, uid, uid)
+        options = [
+            "-q",
+            "-rs",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:randomly",
+            "--basetemp",
+            str(directory / "t"),
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, pyfuncitem.nodeid],
+            capture_output=True,
+            text=True,
+            timeout=OWN_UID_SECONDS,
+            cwd=pyfuncitem.config.rootpath,
+            env=child_environment(HOME=str(directory), PYTHONDONTWRITEBYTECODE="1", **_own_settings()),
+            user=uid,
+            group=uid,
+            extra_groups=[],
+        )
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    if done.returncode != 0:
+        pytest.fail(done.stdout + done.stderr, pytrace=False)
+    if " skipped" in done.stdout:
+        pytest.skip(
+            next((line for line in done.stdout.splitlines() if line.startswith("SKIPPED")), "skipped")
+        )
+    return True
+
+
+def _own_settings():
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("ONRECORD_TEST_SERVERS", "ONRECORD_SHARED_DATA")
+    }
+
+
+@dataclass
+class Live:
+    """A running authority and recorder, and the real server they stand in front of."""
+
+    configuration: object
+    server: str
+    command: list
+    cwd: Path
+    children: list
+
+    def direct(self, *, mode="auto"):
+        """Connect to the real server itself."""
+        return self._client(self.command, mode=mode, cwd=self.cwd)
+
+    def guarded(self, *, mode="auto", pipe=False, proof_aware=False):
+        """Connect through `onrecord connect`, with the guard behind it."""
+        command = [
+            sys.executable,
+            "-m",
+            "onrecord",
+            "connect",
+            self.server,
+            "--config",
+            str(self.configuration.file),
+        ]
+        return self._client([*command, "--pipe"] if pipe else command, mode=mode, proof_aware=proof_aware)
+
+    @asynccontextmanager
+    async def _client(self, command, *, mode, cwd=None, proof_aware=False):
+        import mcp
+        from mcp.client import advertise
+
+        from onrecord.base.namespaces import CALL_PROOF_EXTENSION
+
+        with open(self.configuration.paths.state / "client.log", "ab") as log:
+            parameters = mcp.StdioServerParameters(command=command[0], args=command[1:], cwd=cwd)
+            extensions = [advertise(CALL_PROOF_EXTENSION)] if proof_aware else None
+            transport = mcp.stdio_client(parameters, errlog=log)
+            async with mcp.Client(transport, mode=mode, extensions=extensions) as client:
+                yield client
+
+    def stop(self):
+        """End the authority, then the recorder."""
+        while self.children:
+            child = self.children.pop()
+            child.send_signal(signal.SIGTERM)
+            child.wait(timeout=STOP_SECONDS)
+
+
+@pytest.fixture
+def live(short_dir):
+    """Return a function that starts a deployment for one server."""
+    pytest.importorskip("mcp")
+    from onrecord.authorize import supervisor
+    from onrecord.authorize.policy.starter import write_source
+    from onrecord.authorize.setup import initialize
+
+    started = []
+
+    def start(server, command, *, cwd, roots, bases, caller="agent"):
+        root = short_dir / "onrecord"
+        root.mkdir(mode=0o700)
+        configuration = initialize(
+            root,
+            mode="user",
+            servers={server: {"command": command[0], "args": tuple(command[1:]), "cwd": str(cwd)}},
+            starter=False,
+        ).configuration
+        source = configuration.policy.source
+        write_source(source, mode="user", uid=os.getuid() or 1, approver="ada", caller=caller)
+        bundle = json.loads((source / "bundle.json").read_text())
+        bundle["servers"] = [
+            {
+                "id": server,
+                "uid": os.getuid() or 1,
+                "enforce": "required",
+                "refuse_methods": [],
+                "discloseCaller": False,
+                "roots": {name: str(path) for name, path in roots.items()},
+                "bases": {name: str(path) for name, path in bases.items()},
+                "bindings": f"bindings/{server}.json",
+            }
+        ]
+        (source / "bundle.json").write_text(json.dumps(bundle))
+        (source / "tests.json").write_text("[]")
+        onrecord(configuration, "policy", "bind", server, "--pin")
+        onrecord(configuration, "policy", "sign", str(source))
+        running = Live(configuration, server, command, cwd, [])
+        started.append(running)
+        with open(root / "daemons.log", "ab") as log:
+            running.children.append(supervisor.start_recorder(configuration, stderr=log))
+            running.children.append(supervisor.start_authority(configuration, stderr=log))
+        return running
+
+    yield start
+    for running in started:
+        running.stop()
+
+
+def onrecord(configuration, *arguments):
+    """Run a command on the configuration; the test fails with its output."""
+    argv = [sys.executable, "-m", "onrecord", *arguments, "--config", str(configuration.file)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
