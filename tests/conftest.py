@@ -15,7 +15,9 @@ from support.runtime import make_short_dir
 from support.system import UserModeSystem
 from support.uids import uid_block_or_skip
 
-settings.register_profile("onrecord", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "onrecord", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "onrecord"))
 
 

@@ -132,7 +132,9 @@ def certify(
         .not_valid_after(end)
     )
     if ca:
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=path_length), critical=True)
+        builder = builder.add_extension(
+            x509.BasicConstraints(ca=True, path_length=path_length), critical=True
+        )
     if usage:
         builder = builder.add_extension(_usage(ca=ca), critical=True)
     if dns:

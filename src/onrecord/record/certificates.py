@@ -1,0 +1,302 @@
+"""Certificates of signers: reading them, and the path from a leaf to a configured anchor.
+
+The system's trust store is never consulted, and nothing is fetched.
+
+Source: RFC 5280 section 6; record.md D-24.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as BinasciiError
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, rsa
+from cryptography.x509.oid import ExtensionOID
+
+from onrecord.base.errors import CertificateError, ConfigurationError, Where
+from onrecord.base.jose import MIN_RSA_BITS
+from onrecord.base.keys import PublicKey
+
+STRICT: Final = "strict"
+COMPAT: Final = "compat"
+CHAIN_PROFILES: Final = (STRICT, COMPAT)
+"""`strict` holds issuers to RFC 5280; `compat` reports one that is no CA as a warning (record.md D-24)."""
+
+MAX_CERTIFICATES: Final = 16
+"""Certificates read from one x5c: chains have three or four, and each one more multiplies the paths to try."""
+
+MAX_PATH_STEPS: Final = 256
+"""Issuer checks tried per leaf: certificates of equal names that sign each other must not keep a verifier busy."""
+
+MAX_FILE_BYTES: Final = 1_048_576
+"""Largest certificate file read."""
+
+_PROCESSED: Final = frozenset(
+    [
+        ExtensionOID.BASIC_CONSTRAINTS,
+        ExtensionOID.KEY_USAGE,
+        ExtensionOID.EXTENDED_KEY_USAGE,
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
+        ExtensionOID.CERTIFICATE_POLICIES,
+    ]
+)
+"""Critical extensions that do not stand in the way. A path under name constraints, for one, is refused."""
+
+_WEAK_HASHES: Final = (hashes.MD5, hashes.SHA1)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with a chain: a finding code, and whether the profile makes it a warning."""
+
+    code: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A path from a leaf to an anchor, leaf first; empty if there is none. Faults are findings about it."""
+
+    path: tuple[x509.Certificate, ...]
+    faults: tuple[Fault, ...]
+
+    @property
+    def anchor(self) -> x509.Certificate | None:
+        """Return the anchor that the path ends in."""
+        return self.path[-1] if self.path else None
+
+
+def fingerprint(certificate: x509.Certificate) -> str:
+    """Return SHA-256 of a certificate, as hex."""
+    return certificate.fingerprint(hashes.SHA256()).hex()
+
+
+def read_x5c(value: object) -> tuple[x509.Certificate, ...]:
+    """Read an x5c header member: an array of standard base64 DER certificates, leaf first.
+
+    Raises `CertificateError` with code "x5c-malformed".
+
+    Source: RFC 7515 section 4.1.6.
+    """
+    if not isinstance(value, list) or not 0 < len(value) <= MAX_CERTIFICATES:
+        raise CertificateError(
+            f"x5c is no array of 1 to {MAX_CERTIFICATES} certificates", code="x5c-malformed"
+        )
+    found: list[x509.Certificate] = []
+    for item in value:
+        if not isinstance(item, str):
+            raise CertificateError("x5c holds something else than a String", code="x5c-malformed")
+        try:
+            certificate = x509.load_der_x509_certificate(b64decode("".join(item.split()), validate=True))
+            _touch(certificate)
+            found.append(certificate)
+        except (BinasciiError, ValueError, TypeError, UnsupportedAlgorithm):
+            raise CertificateError(
+                "x5c holds something else than a certificate", code="x5c-malformed"
+            ) from None
+    return tuple(found)
+
+
+def _touch(certificate: x509.Certificate) -> None:
+    """Read the lazy parts that every path needs, so that damage shows here."""
+    _ = (
+        certificate.subject,
+        certificate.issuer,
+        certificate.not_valid_before_utc,
+        certificate.not_valid_after_utc,
+    )
+
+
+def load_certificates(path: Path) -> tuple[x509.Certificate, ...]:
+    """Return the certificates of a PEM or DER file, or of every .pem, .crt, .cer and .der file of a directory.
+
+    Raises `ConfigurationError` with code "certificate-missing" or "certificate-malformed".
+    """
+    try:
+        if path.is_dir():
+            files = sorted(file for file in path.iterdir() if file.suffix in (".pem", ".crt", ".cer", ".der"))
+            return tuple(certificate for file in files for certificate in load_certificates(file))
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ValueError("too large")
+        data = path.read_bytes()
+        if b"-----BEGIN" in data:
+            return tuple(x509.load_pem_x509_certificates(data))
+        return (x509.load_der_x509_certificate(data),)
+    except OSError as error:
+        raise ConfigurationError(
+            f"a certificate cannot be read: {error.strerror}",
+            code="certificate-missing",
+            hint="name a PEM or DER file, or a directory of them",
+            where=Where(file=str(path)),
+        ) from error
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ConfigurationError(
+            "the file holds no certificate in PEM or DER",
+            code="certificate-malformed",
+            where=Where(file=str(path)),
+        ) from error
+
+
+def public_key_of(certificate: x509.Certificate) -> PublicKey | None:
+    """Return the key of a certificate, or None if it is of a kind that signs no JWS."""
+    try:
+        key = certificate.public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    if isinstance(key, (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey)):
+        return key
+    return None
+
+
+def dns_names(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return the DNS names of a certificate's subjectAltName."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
+        return ()
+    return tuple(names.get_values_for_type(x509.DNSName))
+
+
+def find_chain(
+    certificates: Sequence[x509.Certificate],
+    anchors: Sequence[x509.Certificate],
+    *,
+    at: datetime,
+    profile: str = STRICT,
+) -> Chain:
+    """Find a path from the leaf, `certificates[0]`, through the others to one of `anchors`, and judge it.
+
+    The order after the leaf is not trusted, and a root among the certificates is no anchor. Of several paths the one
+    with the fewest faults is returned. `at` is the check time.
+    """
+    best: Chain | None = None
+    for path in _paths(certificates, anchors):
+        chain = Chain(path, _judge(path, at, profile))
+        if best is None or _badness(chain) < _badness(best):
+            best = chain
+        if not best.faults:
+            break
+    return best or Chain((), (Fault("chain-untrusted"),))
+
+
+def _badness(chain: Chain) -> tuple[int, int]:
+    return sum(not fault.is_warning for fault in chain.faults), len(chain.faults)
+
+
+def _paths(
+    certificates: Sequence[x509.Certificate], anchors: Sequence[x509.Certificate]
+) -> list[tuple[x509.Certificate, ...]]:
+    trusted = {fingerprint(anchor) for anchor in anchors}
+    found: list[tuple[x509.Certificate, ...]] = []
+    work: list[tuple[x509.Certificate, ...]] = [(certificates[0],)]
+    steps = 0
+    while work and steps < MAX_PATH_STEPS:
+        path = work.pop()
+        last = path[-1]
+        if fingerprint(last) in trusted:
+            found.append(path)
+            continue
+        for candidate in (*certificates[1:], *anchors):
+            if candidate not in path and last.issuer == candidate.subject:
+                steps += 1
+                if _is_issued_by(last, candidate):
+                    work.append((*path, candidate))
+    return found
+
+
+def _is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _judge(path: tuple[x509.Certificate, ...], at: datetime, profile: str) -> tuple[Fault, ...]:
+    faults: dict[str, Fault] = {}
+    for depth, certificate in enumerate(path):
+        is_anchor = depth == len(path) - 1
+        if not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
+            faults["chain-expired"] = Fault("chain-expired")
+        if _is_weak(certificate, is_anchor=is_anchor and len(path) > 1):
+            faults["chain-weak"] = Fault("chain-weak")
+        if _has_unknown_critical(certificate):
+            faults["chain-untrusted"] = Fault("chain-untrusted")
+        if depth and not _is_ca(certificate, intermediates=depth - 1):
+            faults["chain-not-ca"] = Fault("chain-not-ca", is_warning=profile == COMPAT)
+    if not _may_sign(path[0]):
+        faults["jws-alg-refused"] = Fault("jws-alg-refused", is_warning=profile == COMPAT)
+    return tuple(faults.values())
+
+
+def _is_weak(certificate: x509.Certificate, *, is_anchor: bool) -> bool:
+    try:
+        key = certificate.public_key()
+        algorithm = certificate.signature_hash_algorithm
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return True
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
+        return True
+    if isinstance(key, dsa.DSAPublicKey):
+        return True
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.key_size < 224:
+        return True
+    if not isinstance(
+        key,
+        (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey, ed448.Ed448PublicKey),
+    ):
+        return True
+    return not is_anchor and isinstance(algorithm, _WEAK_HASHES)
+
+
+def _extensions(certificate: x509.Certificate) -> x509.Extensions | None:
+    try:
+        return certificate.extensions
+    except (ValueError, TypeError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        return None
+
+
+def _has_unknown_critical(certificate: x509.Certificate) -> bool:
+    extensions = _extensions(certificate)
+    if extensions is None:
+        return True
+    return any(extension.critical and extension.oid not in _PROCESSED for extension in extensions)
+
+
+def _is_ca(certificate: x509.Certificate, *, intermediates: int) -> bool:
+    """Say whether a certificate may issue others, with so many intermediates below it."""
+    extensions = _extensions(certificate)
+    if extensions is None:
+        return False
+    try:
+        constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
+    except x509.ExtensionNotFound:
+        return False
+    if not constraints.ca or (
+        constraints.path_length is not None and intermediates > constraints.path_length
+    ):
+        return False
+    try:
+        return extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    except x509.ExtensionNotFound:
+        return True
+
+
+def _may_sign(certificate: x509.Certificate) -> bool:
+    """Say whether the key usage of a leaf, if it has one, admits signatures."""
+    extensions = _extensions(certificate)
+    if extensions is None:
+        return False
+    try:
+        usage = extensions.get_extension_for_class(x509.KeyUsage).value
+    except x509.ExtensionNotFound:
+        return True
+    return usage.digital_signature or usage.content_commitment

@@ -1,0 +1,1 @@
+"""vCon conformance: the findings catalogue and the checks. Import `check` from `onrecord.record.checks.checker`."""

@@ -1,0 +1,48 @@
+"""The catalogue of findings about vCons: every code, its severity, the draft section it rests on, what it means.
+
+    >>> CATALOGUE["uuid-missing"].severity
+    'error'
+
+The rows stand in `catalogue.txt` beside this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+from onrecord.base.findings import Code, Severity, register
+
+STRICT: Final = frozenset(
+    [
+        "extension-not-listed",
+        "date-not-normal",
+        "base64url-lenient",
+        "json-body-string",
+        "legacy-name",
+        "content-hash-no-sha512",
+        "event-dialog-member",
+        "jws-header-duplicate",
+        "jws-alg-unprotected",
+    ]
+)
+"""Warnings that `--strict` raises to errors, and no others (record.md D-73)."""
+
+_SEVERITIES: Final[Mapping[str, Severity]] = {"F": "error", "E": "error", "W": "warning", "I": "info"}
+
+
+def _read(text: str) -> Mapping[str, Code]:
+    table: dict[str, Code] = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            name, severity, source, meaning = line.split(" | ", 3)
+            table[name] = Code(_SEVERITIES[severity], meaning, source, fatal=severity == "F")
+    return MappingProxyType(table)
+
+
+CATALOGUE: Final = _read((files(__package__) / "catalogue.txt").read_text(encoding="utf-8"))
+"""Every finding code of vCons and their forms (record.md 6)."""
+
+register(CATALOGUE)

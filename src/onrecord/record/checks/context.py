@@ -1,0 +1,93 @@
+"""What the checks of one vCon share: its arrays, its sizes, what is redacted, which extensions are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from onrecord.record.checks.collector import Collector
+from onrecord.record.checks.values import Values
+from onrecord.record.vcon.instants import Instants
+
+ARRAYS: Final = ("parties", "sessions", "events", "dialog", "analysis", "attachments")
+"""The arrays of a vCon."""
+
+Place = tuple[int, dict[str, Any]]
+
+
+class Context:
+    """One unsigned vCon under check. Elements that are no objects are left out of the arrays, their places stay."""
+
+    def __init__(self, vcon: Mapping[str, Any], collector: Collector) -> None:
+        self.vcon = vcon
+        self.collector = collector
+        self.add = collector.add
+        self.instants = Instants()
+        self.sizes = {name: len(items) if isinstance(items := vcon.get(name), list) else 0 for name in ARRAYS}
+        self.values = Values(self.sizes, self.instants)
+        self.used: set[str] = set()
+        self.redacted = any(_is_reference(vcon.get(name)) for name in ("redacted_from", "redacted"))
+        listed = vcon.get("extensions")
+        self.extensions: tuple[str, ...] = (
+            tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+        )
+        self._elements: dict[str, list[Place]] = {}
+
+    def elements(self, name: str) -> list[Place]:
+        """Return index and object of each element of an array that is an object with members."""
+        found = self._elements.get(name)
+        if found is None:
+            items = self.vcon.get(name)
+            found = (
+                [(index, item) for index, item in enumerate(items) if type(item) is dict and item]
+                if isinstance(items, list)
+                else []
+            )
+            self._elements[name] = found
+        return found
+
+    def hold(self, name: str, index: int, item: dict[str, Any]) -> None:
+        """Make one element the only one of its array that the checks see, at its index."""
+        self._elements[name] = [(index, item)] if item else []
+
+    def element(self, name: str, index: Any) -> dict[str, Any] | None:
+        """Return the object that an index points at, or None. `{}` is returned as it is."""
+        items = self.vcon.get(name)
+        if isinstance(items, list) and type(index) in (int, float) and 0 <= index < len(items):
+            item = items[int(index)]
+            return item if type(item) is dict else None
+        return None
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value)
+
+
+def indices(value: Any) -> tuple[int, ...]:
+    """Return the indices in a value that is one index or an array of them; what is no index is left out."""
+    if type(value) is int:
+        return (value,)
+    if type(value) is list:
+        return tuple(int(item) for item in value if type(item) is int or _integral(item))
+    return (int(value),) if _integral(value) else ()
+
+
+def _integral(value: Any) -> bool:
+    return type(value) is float and value.is_integer()
+
+
+def event_sessions(event: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the sessions of an event, under either name."""
+    value = event.get("sessions")
+    return indices(event.get("session") if value is None else value)
+
+
+def dialog_parties(dialog: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the parties of a dialog, all levels flattened, in order."""
+    value = dialog.get("parties")
+    if type(value) is not list:
+        return indices(value)
+    found: list[int] = []
+    for item in value:
+        found.extend(indices(item))
+    return tuple(found)

@@ -1,0 +1,83 @@
+"""The state model of tool-invocation over a whole vCon, and what it says about refused operations."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from onrecord.base.findings import Severity
+from onrecord.base.namespaces import TOOL_INVOCATION_EXTENSION
+from onrecord.record.checks.context import Context, dialog_parties, indices
+from onrecord.record.operations import History, read_operations
+from onrecord.record.vcon.bodies import has_body
+
+_NAMES_OF_TOOLS: Final = ("tool", "tool_name")
+
+
+def check_tool_invocation(context: Context) -> History | None:
+    """Run the state model and report what it found. Returns the history, None if there are no such events."""
+    if TOOL_INVOCATION_EXTENSION not in context.used:
+        _check_tools_as_parties(context)
+        return None
+    events = context.vcon.get("events")
+    history = read_operations(
+        events if isinstance(events, list) else (), extensions=context.extensions, instants=context.instants
+    )
+    for remark in history.remarks:
+        pointer = f"/events/{remark.event}"
+        context.add(
+            remark.code,
+            f"{pointer}/{remark.member}" if remark.member else pointer,
+            severity=cast("Severity | None", remark.severity),
+            data=remark.data,
+        )
+    _check_refused(context, history)
+    _check_tools_as_parties(context)
+    return history
+
+
+def _check_refused(context: Context, history: History) -> None:
+    """Report arguments kept for an operation that policy disallowed or that was never performed (TI 6.1.1)."""
+    events: Any = context.vcon.get("events")
+    for operation in history.operations:
+        for attempt in operation.attempts:
+            if attempt.decision == "disallowed" and attempt.start is not None:
+                event = events[attempt.start]
+                if has_body(event) or event.get("url") is not None or event.get("attachment") is not None:
+                    context.add("refused-arguments", f"/events/{attempt.start}")
+    if not history.refused:
+        return
+    for index, event in context.elements("events"):
+        call_id = event.get("call_id")
+        if (
+            event.get("type") == "tool-call"
+            and event.get("input") is not None
+            and type(call_id) is str
+            and call_id in history.refused
+        ):
+            context.add("refused-arguments", f"/events/{index}", severity="warning")
+
+
+def _check_tools_as_parties(context: Context) -> None:
+    """Report parties that are named like a tool and take part in nothing (TI 2.1)."""
+    tools = {
+        value
+        for _, event in context.elements("events")
+        for name in _NAMES_OF_TOOLS
+        if type(value := event.get(name)) is str
+    }
+    if not tools:
+        return
+    suspects = {
+        index
+        for index, party in context.elements("parties")
+        if type(name := party.get("name")) is str and name in tools
+    }
+    if not suspects:
+        return
+    for _, dialog in context.elements("dialog"):
+        suspects.difference_update(dialog_parties(dialog))
+        suspects.difference_update(indices(dialog.get("originator")))
+    for _, event in context.elements("events"):
+        suspects.difference_update(indices(event.get("party")))
+    for index in suspects:
+        context.add("tool-as-party", f"/parties/{index}")

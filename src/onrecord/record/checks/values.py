@@ -1,0 +1,352 @@
+"""Value rules: one small function per type of the drafts, made for the sizes of one file.
+
+A rule takes a value and returns None if it is right, else its problems, each with a pointer relative to the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from onrecord.base.findings import Severity
+from onrecord.record.vcon.instants import Instants
+from onrecord.record.vcon.pointers import step
+from onrecord.record.vcon.reader import MAX_SAFE_INTEGER
+
+
+class Problem(NamedTuple):
+    """What is wrong with a value. `place` is a pointer that starts at the value."""
+
+    code: str
+    place: str = ""
+    data: Mapping[str, Any] | None = None
+    severity: Severity | None = None
+
+
+Problems = list[Problem]
+Rule = Callable[[Any], Problems | None]
+
+_UNKNOWN_TYPES: Final = {
+    str: "String",
+    bool: "Boolean",
+    int: "Integer",
+    float: "Number",
+    list: "Array",
+    dict: "Object",
+}
+_MEDIATYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+\s*(?:;.*)?", re.ASCII | re.DOTALL)
+_CONTENT_HASH: Final = re.compile(r"[a-z0-9]+-[A-Za-z0-9_-]+", re.ASCII)
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+_NOT_IN_URI: Final = re.compile(r'[\x00-\x20<>"{}|\\^`\x7f-\U0010ffff]')
+_DID: Final = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%/?#=&;,+~@!$'()*-]+", re.ASCII)
+SHA512_CHARACTERS: Final = 86
+"""Length of a SHA-512 in base64url without padding."""
+
+ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "dialog-type": ("recording", "recording-set", "text", "transfer", "incomplete"),
+    "disposition": ("no-answer", "congestion", "failed", "busy", "hung-up", "voicemail-no-message"),
+    "party-type": ("person", "bot", "organization"),
+    "reference-type": ("child", "peer", "precursor", "breakout"),
+    "analysis-type": ("report", "sentiment", "summary", "transcript", "translation", "tts"),
+    "decision": ("allowed", "permission-required", "disallowed"),
+    "policy-life": ("once", "standing"),
+    "contributor-type": ("human", "ai", "mixed", "unknown"),
+}
+SHOULD_ENUMS: Final = frozenset(["party-type", "reference-type", "analysis-type"])
+"""Value lists that say SHOULD: another value is a note (enum-unknown), not an error."""
+
+
+def type_name(value: Any) -> str:
+    """Return the JSON type of a parsed value, in words."""
+    return "Null" if value is None else _UNKNOWN_TYPES.get(type(value), "value")
+
+
+def mismatch(expected: str, value: Any, place: str = "") -> Problems:
+    """Return the one problem of a value of the wrong type."""
+    return [Problem("type-mismatch", place, {"expected": expected, "found": type_name(value)})]
+
+
+def is_uint(value: Any) -> bool:
+    """Say whether a value is read as UnsignedInt: 1 and 1.0 are, true and "1" are not (record.md D-09)."""
+    if type(value) is float:
+        return value.is_integer() and 0 <= value <= MAX_SAFE_INTEGER
+    return type(value) is int and 0 <= value <= MAX_SAFE_INTEGER
+
+
+def uint(value: Any) -> Problems | None:
+    """UnsignedInt."""
+    if type(value) is int and 0 <= value <= MAX_SAFE_INTEGER:
+        return None
+    if is_uint(value):
+        return [Problem("integer-as-float")]
+    return mismatch("UnsignedInt", value)
+
+
+def string(value: Any) -> Problems | None:
+    """String."""
+    return None if type(value) is str else mismatch("String", value)
+
+
+def identifier(value: Any) -> Problems | None:
+    """String that names something, so not an empty one."""
+    if type(value) is not str:
+        return mismatch("String", value)
+    return None if value else [Problem("empty-value")]
+
+
+def strings(value: Any) -> Problems | None:
+    """Array of Strings."""
+    if type(value) is not list:
+        return mismatch("String[]", value)
+    problems = [mismatch("String", item, step(i))[0] for i, item in enumerate(value) if type(item) is not str]
+    return problems or None
+
+
+def boolean(value: Any) -> Problems | None:
+    """Boolean."""
+    return None if type(value) is bool else mismatch("Boolean", value)
+
+
+def number(value: Any) -> Problems | None:
+    """Number."""
+    return None if type(value) in (int, float) else mismatch("Number", value)
+
+
+def an_object(value: Any) -> Problems | None:
+    """Object."""
+    return None if type(value) is dict else mismatch("Object", value)
+
+
+def anything(_value: Any) -> Problems | None:
+    """Return None: any JSON value will do."""
+    return None
+
+
+def duration(value: Any) -> Problems | None:
+    """Seconds, not negative."""
+    return None if type(value) in (int, float) and value >= 0 else [Problem("duration-invalid")]
+
+
+def did(value: Any) -> Problems | None:
+    """DID URI."""
+    if type(value) is not str:
+        return mismatch("String", value)
+    return None if _DID.fullmatch(value) else [Problem("did-invalid")]
+
+
+def content_hash(value: Any) -> Problems | None:
+    """One ContentHash or an array of them."""
+    tokens = value if type(value) is list else [value]
+    if not tokens:
+        return [Problem("empty-value")]
+    problems: Problems = []
+    sha512 = False
+    for index, token in enumerate(tokens):
+        place = step(index) if tokens is value else ""
+        if type(token) is not str:
+            problems += mismatch("ContentHash", token, place)
+        elif not _CONTENT_HASH.fullmatch(token):
+            problems.append(Problem("content-hash-invalid", place))
+        elif token.startswith("sha512-"):
+            sha512 = True
+            if len(token) != 7 + SHA512_CHARACTERS:
+                problems.append(Problem("content-hash-invalid", place))
+        elif token.startswith("sha-"):
+            problems.append(Problem("content-hash-invalid", place))
+    if not problems and not sha512:
+        problems.append(Problem("content-hash-no-sha512"))
+    return problems or None
+
+
+def uri_problem(value: str) -> bool:
+    """Say whether a text is not an absolute URI."""
+    match = _SCHEME.match(value)
+    return match is None or match.end() == len(value) or _NOT_IN_URI.search(value) is not None
+
+
+def url(value: Any) -> Problems | None:
+    """URL of content: absolute, and https."""
+    if type(value) is not str:
+        return mismatch("String", value)
+    if uri_problem(value):
+        return [Problem("url-invalid")]
+    if value[:8].lower() != "https://":
+        return [Problem("url-not-https")]
+    return None if len(value) > 8 and value[8] != "/" else [Problem("url-invalid")]
+
+
+def uri_reference(value: Any) -> Problems | None:
+    """URI reference of ai_agent: a link, never fetched."""
+    if type(value) is not str:
+        return mismatch("String", value)
+    return [Problem("uri-invalid")] if not value or _NOT_IN_URI.search(value) else None
+
+
+def attempt(value: Any) -> Problems | None:
+    """Attempt number: an integer of at least 1."""
+    if type(value) is int and 1 <= value <= MAX_SAFE_INTEGER:
+        return None
+    if is_uint(value) and value >= 1:
+        return [Problem("integer-as-float")]
+    return [Problem("attempt-invalid")]
+
+
+def session_id(value: Any) -> Problems | None:
+    """SessionId: an object with the Strings local and remote, or {} for a party without one."""
+    if type(value) is list:
+        problems: Problems = []
+        for index, item in enumerate(value):
+            problems += [
+                problem._replace(place=step(index) + problem.place) for problem in session_id(item) or ()
+            ]
+        return problems or None
+    if type(value) is not dict:
+        return None if value is None else mismatch("SessionId", value)
+    problems = []
+    for name in ("local", "remote"):
+        if value and name not in value:
+            problems.append(Problem("required-missing", "", {"parameter": name}))
+        elif name in value and type(value[name]) is not str:
+            problems += mismatch("String", value[name], step(name))
+    return problems or None
+
+
+def civic_address(value: Any) -> Problems | None:
+    """Object of Strings with lower-case keys (RFC 4776 civic address types)."""
+    if type(value) is not dict:
+        return mismatch("Object", value)
+    problems: Problems = []
+    for name, part in value.items():
+        if name != name.lower():
+            problems.append(Problem("civicaddress-case", step(name)))
+        elif type(part) is not str:
+            problems += mismatch("String", part, step(name))
+    return problems or None
+
+
+class Values:
+    """The rules of one file, by the name that the tables use: those above, and those that know its array sizes."""
+
+    def __init__(self, sizes: Mapping[str, int], instants: Instants) -> None:
+        self._sizes = sizes
+        self._instants = instants
+        self._mediatypes: dict[str, bool] = {}
+        self._rules: dict[str, Rule] = {
+            "any": anything,
+            "string": string,
+            "identifier": identifier,
+            "strings": strings,
+            "boolean": boolean,
+            "number": number,
+            "object": an_object,
+            "uint": uint,
+            "duration": duration,
+            "did": did,
+            "content-hash": content_hash,
+            "url": url,
+            "uri": uri_reference,
+            "attempt": attempt,
+            "session-id": session_id,
+            "civic-address": civic_address,
+            "date": self.date,
+            "mediatype": self.mediatype,
+        }
+
+    def rule(self, kind: str) -> Rule:
+        """Return the rule of a kind: a plain name, "index ARRAY", "indices ARRAY", "one-or-more ARRAY", "enum NAME"."""
+        rule = self._rules.get(kind)
+        if rule is None:
+            shape, _, name = kind.partition(" ")
+            rule = self._enum(name) if shape == "enum" else self._indices(shape, self._sizes[name])
+            self._rules[kind] = rule
+        return rule
+
+    def date(self, value: Any) -> Problems | None:
+        """Date (record.md D-08)."""
+        if type(value) is not str:
+            return mismatch("Date", value)
+        instant = self._instants.read(value)
+        if instant is None:
+            return [Problem("date-invalid")]
+        return None if instant[1] else [Problem("date-not-normal")]
+
+    def mediatype(self, value: Any) -> Problems | None:
+        """Media type; parameters are accepted, folded ones too."""
+        if type(value) is not str:
+            return mismatch("String", value)
+        known = self._mediatypes.get(value)
+        if known is None:
+            known = _MEDIATYPE.fullmatch(value) is not None
+            if len(self._mediatypes) < 1_000:
+                self._mediatypes[value] = known
+        return None if known else [Problem("mediatype-invalid")]
+
+    @staticmethod
+    def _enum(name: str) -> Rule:
+        values = frozenset(ENUMS[name])
+        code = "enum-unknown" if name in SHOULD_ENUMS else "enum-invalid"
+
+        def rule(value: Any) -> Problems | None:
+            if type(value) is not str:
+                return mismatch("String", value)
+            return None if value in values else [Problem(code)]
+
+        return rule
+
+    @staticmethod
+    def _indices(shape: str, size: int) -> Rule:
+        def index(value: Any) -> Problems | None:
+            if type(value) is int and 0 <= value < size:
+                return None
+            if not is_uint(value):
+                return mismatch("UnsignedInt", value)
+            problems = [] if type(value) is int else [Problem("integer-as-float")]
+            if value >= size:
+                problems.append(Problem("index-range", "", {"size": size}))
+            return problems
+
+        def indices(value: Any) -> Problems | None:
+            if type(value) is not list:
+                return mismatch("UnsignedInt[]", value)
+            problems: Problems = []
+            seen: set[Any] = set()
+            for position, item in enumerate(value):
+                found = index(item)
+                if found:
+                    problems += [problem._replace(place=step(position)) for problem in found]
+                elif item in seen:
+                    problems.append(Problem("index-duplicate", step(position)))
+                else:
+                    seen.add(item)
+            return problems or None
+
+        def one_or_more(value: Any) -> Problems | None:
+            if type(value) is not list:
+                return index(value)
+            return indices(value) if value else [Problem("empty-value")]
+
+        def filled(value: Any) -> Problems | None:
+            return indices(value) if value != [] else [Problem("empty-value")]
+
+        def channels(value: Any) -> Problems | None:
+            """Parties of a dialog: one index, an array, null for an unused channel, an array for a shared one."""
+            if type(value) is not list:
+                return index(value)
+            problems: Problems = []
+            for position, item in enumerate(value):
+                if item is not None:
+                    found = indices(item) if type(item) is list else index(item)
+                    if found:
+                        head = step(position)
+                        problems += [problem._replace(place=head + problem.place) for problem in found]
+            return problems or None
+
+        shapes: dict[str, Rule] = {
+            "index": index,
+            "indices": indices,
+            "filled": filled,
+            "one-or-more": one_or_more,
+            "channels": channels,
+        }
+        return shapes[shape]

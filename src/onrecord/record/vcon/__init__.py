@@ -1,0 +1,1 @@
+"""The vCon data model: reading, typed views, building. Import from its modules."""

@@ -1,0 +1,118 @@
+"""`onrecord verify`: anchors, check time, verdicts and exit codes."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from onrecord.cli.main import main
+from onrecord.record.forms import sign
+from onrecord.record.vcon.canonical_text import canonical_text
+from support.vcons import NOW, UUID, Pki, answer, certify, invocation, text, vcon
+
+DOCUMENT = vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z")
+AT = ["--at", "2026-11-30T12:00:00Z"]
+
+
+@pytest.fixture(scope="module")
+def pki():
+    return Pki()
+
+
+@pytest.fixture
+def signed(tmp_path, pki):
+    """A signed vCon and its anchor as files."""
+    data = sign(canonical_text(DOCUMENT), signer=pki.signer(), chain=pki.chain(), uuid=UUID)
+    (tmp_path / "a.vcon").write_bytes(data)
+    (tmp_path / "anchors").mkdir()
+    (tmp_path / "anchors" / "root.pem").write_bytes(pki.root.public_bytes(Encoding.PEM))
+    return tmp_path
+
+
+def run(capsysbinary, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", *map(str, arguments)])
+    captured = capsysbinary.readouterr()
+    return ended.value.code, captured.out.decode(), captured.err.decode()
+
+
+class TestVerify:
+    @pytest.mark.parametrize("anchor", ["anchors", "anchors/root.pem"])
+    def test_verified(self, capsysbinary, signed, anchor):
+        """With the right anchor, a file or a folder, it is verified: 0, and the axes say on what grounds."""
+        code, out, _ = run(capsysbinary, signed / "a.vcon", "--anchor", signed / anchor, *AT, "--json")
+        report = json.loads(out)
+        assert (code, report["verdict"], report["outcome"]) == (0, "verified", "verified")
+        assert set(report) == {"verdict", "outcome", "axes", "notChecked", "findings"}
+        assert set(report["axes"]) == {
+            "form", "signature", "chain", "key-validity", "uuid", "digest", "extensions",
+        }  # fmt: skip
+        assert report["axes"]["signature"]["count"] == 1
+        assert "revocation" in report["notChecked"]
+
+    def test_no_anchor(self, capsysbinary, signed, home):
+        """Without anchor and configuration it is not evaluated: 3, with what to do."""
+        code, out, err = run(capsysbinary, signed / "a.vcon")
+        assert code == 3
+        assert "not-evaluated" in out
+        assert "--anchor" in err
+
+    def test_tampered(self, capsysbinary, signed):
+        """A changed file fails: 1, with the reason as the last line."""
+        message = json.loads((signed / "a.vcon").read_bytes())
+        message["signatures"][0]["signature"] = "AA" + message["signatures"][0]["signature"][2:]
+        (signed / "a.vcon").write_bytes(json.dumps(message).encode())
+        code, out, _ = run(capsysbinary, signed / "a.vcon", "--anchor", signed / "anchors", *AT)
+        assert code == 1
+        assert out.strip().endswith("failed: jws-signature-invalid")
+
+    def test_time(self, capsysbinary, signed):
+        """The check time decides about validity; a time without offset is a usage error."""
+        arguments = (signed / "a.vcon", "--anchor", signed / "anchors")
+        assert run(capsysbinary, *arguments, "--at", "2036-01-01T00:00:00Z")[0] == 1
+        assert run(capsysbinary, *arguments, "--at", "2036-01-01")[0] == 2
+
+    def test_compat(self, capsysbinary, tmp_path, pki):
+        """--chain compat accepts an issuer that is no CA, strict does not."""
+        middle = certify("M", pki.middle_key, issuer=pki.root, issuer_key=pki.root_key, usage=False)
+        leaf = certify("L", pki.keys["p256"], issuer=middle, issuer_key=pki.middle_key)
+        data = sign(canonical_text(DOCUMENT), signer=pki.signer(), chain=(leaf, middle), uuid=UUID)
+        (tmp_path / "a.vcon").write_bytes(data)
+        (tmp_path / "root.pem").write_bytes(pki.root.public_bytes(Encoding.PEM))
+        arguments = (tmp_path / "a.vcon", "--anchor", tmp_path / "root.pem", *AT)
+        assert run(capsysbinary, *arguments)[0] == 1
+        assert run(capsysbinary, *arguments, "--chain", "compat")[0] == 0
+        assert run(capsysbinary, *arguments, "--chain", "loose")[0] == 2
+
+    @pytest.mark.parametrize(
+        ("data", "code"),
+        [(text(DOCUMENT), 3), (b'{"ciphertext":"x","recipients":[]}', 3), (b"{", 2), (b'{"a":1}', 2)],
+    )
+    def test_other_input(self, capsysbinary, tmp_path, home, data, code):
+        """Unsigned and encrypted files are not evaluated, what is no vCon is an input error."""
+        (tmp_path / "a.vcon").write_bytes(data)
+        assert run(capsysbinary, tmp_path / "a.vcon")[0] == code
+
+    @pytest.mark.parametrize("name", ["none.pem", "a.vcon"])
+    def test_bad_anchor(self, capsysbinary, signed, name):
+        """An anchor that is missing or no certificate is a usage error, never a verdict."""
+        assert run(capsysbinary, signed / "a.vcon", "--anchor", signed / name)[0] == 2
+
+    def test_anchors_of_the_configuration(self, capsysbinary, signed, monkeypatch):
+        """Without --anchor those of trust.vcon are used."""
+        from types import SimpleNamespace
+
+        from onrecord.cli import verify
+
+        found = SimpleNamespace(trust=SimpleNamespace(vcon=signed / "anchors"))
+        monkeypatch.setattr(verify, "Configuration", SimpleNamespace(load=lambda path: found))
+        assert run(capsysbinary, signed / "a.vcon", *AT)[0] == 0
+
+    def test_expired_now(self, capsysbinary, tmp_path, pki):
+        """Without --at the present counts."""
+        chain = pki.chain(start=NOW - timedelta(days=8000), end=NOW - timedelta(days=7000))
+        data = sign(canonical_text(DOCUMENT), signer=pki.signer(), chain=chain, uuid=UUID)
+        (tmp_path / "a.vcon").write_bytes(data)
+        (tmp_path / "root.pem").write_bytes(pki.root.public_bytes(Encoding.PEM))
+        assert run(capsysbinary, tmp_path / "a.vcon", "--anchor", tmp_path / "root.pem")[0] == 1

@@ -1,0 +1,27 @@
+"""The examples in the module docstrings run as they stand."""
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = [
+    "certificates",
+    "checks.catalogue",
+    "checks.checker",
+    "credentials",
+    "opening",
+    "operations",
+    "plain_text",
+    "standing",
+    "states",
+    "vcon.model",
+    "vcon.reader",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name):
+    """Every example gives what it says."""
+    module = importlib.import_module(f"onrecord.record.{name}")
+    assert doctest.testmod(module).failed == 0

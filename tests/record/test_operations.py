@@ -1,0 +1,274 @@
+"""Operations over a whole vCon: order of time, decisions, standing decisions, attempts, outcomes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onrecord.record.operations import read_operations
+from onrecord.record.standing import STRICTNESS, StandingDecisions, Target
+from support.vcons import answer, decision, invocation, standing
+
+MEMBERS = ["type", "time", "party", "operation_id", "attempt", "decision", "policy_life", "server", "tool"]
+VALUES = ["tool-invocation", "policy-decision", "tool-result", "a", 1, 2, 0, -1, 1.0, None, [], {}, True,
+          "allowed", "disallowed", "once", "standing", "2026-11-02T12:00:00Z"]  # fmt: skip
+
+
+def told(*events):
+    history = read_operations(list(events))
+    return history, {one.operation_id: one for one in history.operations}
+
+
+def remarks(*events):
+    return [(one.code, one.event) for one in read_operations(list(events)).remarks]
+
+
+class TestOrder:
+    def test_time_not_position(self):
+        """Events count in the order of their times, whatever their order in the array."""
+        history, operations = told(answer("tool-result", 3), invocation(1), decision(second=0))
+        assert operations["a"].attempts[0].events == (1, 0)
+        assert history.remarks == ()
+
+    def test_ties_by_index(self):
+        """Events of one time count in the order of the array."""
+        assert remarks(decision(second=1), invocation(1), answer("tool-result", 1)) == []
+
+    def test_without_date(self):
+        """An event without a date takes the place of its predecessor."""
+        assert remarks(decision(), invocation(1), answer("tool-result", time="soon")) == []
+
+    @pytest.mark.req("TI-075")
+    def test_late_answer_belongs_to_its_attempt(self):
+        """A late answer to attempt 1 changes attempt 1 only, though attempt 2 runs."""
+        _, operations = told(
+            invocation(1), answer("tool-timeout", 2), invocation(3, attempt=2), answer("tool-result", 4)
+        )
+        states = [(one.attempt, one.state, one.late) for one in operations["a"].attempts]
+        assert states == [(1, "completed", True), (2, "running", False)]
+        assert operations["a"].outcome == "unfinished"
+
+
+class TestDecisions:
+    @pytest.mark.req("TI-038", "TI-140")
+    def test_decision_comes_before(self):
+        """A once decision recorded after the invocation does not count for it."""
+        assert ("decision-after-invocation", 1) in remarks(invocation(1), decision(second=2))
+        _, operations = told(invocation(1), decision("disallowed", second=2))
+        assert operations["a"].decision is None
+
+    @pytest.mark.req("TI-020", "TI-039")
+    def test_highest_attempt_not_above(self):
+        """For attempt n the decision with the highest attempt not above n counts, of several the last."""
+        events = (
+            decision("disallowed", 0),
+            decision("allowed", 1),
+            invocation(2),
+            answer("tool-failure", 3),
+            invocation(4, attempt=2),
+            answer("tool-failure", 5, attempt=2),
+            decision("permission-required", 6, attempt=3),
+            invocation(7, attempt=3),
+        )
+        history, operations = told(*events)
+        assert [one.decision for one in operations["a"].attempts] == [
+            "allowed",
+            "allowed",
+            "permission-required",
+        ]
+        codes = [(one.code, one.event) for one in history.remarks]
+        assert codes == [("decision-changed", 1), ("permission-unobserved", 7), ("attempt-unfinished", 7)]
+
+    def test_not_performed(self):
+        """A decision that no attempt follows is reported once, with its value."""
+        history, operations = told(decision("permission-required"))
+        assert [(one.code, one.data) for one in history.remarks] == [
+            ("not-performed", {"decision": "permission-required"})
+        ]
+        assert operations["a"].outcome == "not-performed"
+        assert history.refused == {"a"}
+
+    @pytest.mark.parametrize(
+        ("value", "code"),
+        [
+            ("disallowed", "invocation-after-disallowed"),
+            ("permission-required", "permission-unobserved"),
+            ("allowed", None),
+        ],
+    )
+    def test_performed_all_the_same(self, value, code):
+        """What happened is kept whatever policy said, and the record says so."""
+        found = remarks(decision(value), invocation(1), answer("tool-result"))
+        assert found == ([(code, 1)] if code else [])
+
+    def test_other_operation_is_no_decision_about_tools(self):
+        """A decision about another kind of operation does not count for a tool."""
+        assert ("undecided", 1) in remarks(decision(operation="delegation"), invocation(1))
+
+
+class TestStanding:
+    @pytest.mark.req("TI-043")
+    def test_for_tool_and_server(self):
+        """The decision for the tool applies, whatever the order; else the one for the server."""
+        for events in (
+            (standing("allowed", 0), standing("disallowed", 1, tool=None)),
+            (standing("disallowed", 0, tool=None), standing("allowed", 1)),
+        ):
+            _, operations = told(*events, invocation(2))
+            assert (operations["a"].decision, operations["a"].decision_source) == ("allowed", "standing-tool")
+        _, operations = told(standing("disallowed", 0, tool=None), invocation(2))
+        assert operations["a"].decision_source == "standing-server"
+
+    def test_never_backwards(self):
+        """A standing decision does not reach operations before it."""
+        _, operations = told(invocation(1), standing("allowed", 2))
+        assert operations["a"].decision_source == "none"
+
+    def test_replaced(self):
+        """A later standing decision with the same target ends the earlier one; once decisions do not."""
+        _, operations = told(
+            standing("allowed", 0),
+            standing("disallowed", 1),
+            decision("allowed", 2, operation_id="b"),
+            invocation(3),
+        )
+        assert operations["a"].decision == "disallowed"
+
+    @pytest.mark.parametrize("member", [{"party": 5}, {"server": "other"}, {"tool": "other"}])
+    def test_key(self, member):
+        """Party, server and tool are the key of a standing decision."""
+        _, operations = told(standing("disallowed", 0, **member), invocation(1))
+        assert operations["a"].decision is None
+
+    def test_session_is_not_part_of_the_key(self):
+        """A standing decision of another session holds."""
+        _, operations = told(standing("allowed", 0, sessions=[7]), invocation(1))
+        assert operations["a"].decision == "allowed"
+
+    def test_once_wins(self):
+        """A once decision under a standing one is noted and wins for its operation."""
+        history, operations = told(standing("allowed", 0), decision("disallowed", 1), invocation(2))
+        assert operations["a"].decision == "disallowed"
+        assert ("once-under-standing", 1) in [(one.code, one.event) for one in history.remarks]
+
+    def test_conflict(self):
+        """A later server-wide decision that is stricter than one of its tools is reported, a milder one is not."""
+        assert ("standing-conflict", 1) in remarks(
+            standing("allowed", 0), standing("disallowed", 1, tool=None)
+        )
+        assert remarks(standing("disallowed", 0), standing("allowed", 1, tool=None)) == []
+        assert remarks(standing("disallowed", 0, tool=None), standing("allowed", 1)) == []
+
+    @pytest.mark.req("TI-047")
+    def test_restating(self):
+        """What a new vCon restates is every decision in effect, once each, with the values of the last."""
+        book = StandingDecisions()
+        one, other = Target(0, "tool-invocation", "s", "t"), Target(0, "tool-invocation", "s", None)
+        for target, value in ((one, "allowed"), (other, "disallowed"), (one, "permission-required")):
+            book.record(target, value, 0)
+        assert [(target, value) for target, value, _ in book.all_in_effect()] == [
+            (one, "permission-required"),
+            (other, "disallowed"),
+        ]
+
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["s", "r"]),
+                st.sampled_from(["t", "u", None]),
+                st.sampled_from(list(STRICTNESS)),
+            )
+        ),
+        st.sampled_from(["s", "r"]),
+        st.sampled_from(["t", "u", "v"]),
+    )
+    def test_same_as_naive(self, decisions, server, tool):
+        """The decision in effect, and the number of milder tools, are those of a search through everything."""
+        book = StandingDecisions()
+        for index, (own_server, own_tool, value) in enumerate(decisions):
+            milder = book.record(Target(0, "x", own_server, own_tool), value, index)
+            if own_tool is None:
+                last = {t: v for s, t, v in decisions[:index] if s == own_server and t is not None}
+                assert milder == sum(STRICTNESS[other] < STRICTNESS[value] for other in last.values())
+        found = book.effective(party=0, operation="x", server=server, tool=tool)
+        for wanted in (tool, None):
+            fitting = [v for s, t, v in decisions if (s, t) == (server, wanted)]
+            if fitting:
+                assert found.decision == fitting[-1]
+                break
+        else:
+            assert found is None
+
+
+class TestAttempts:
+    @pytest.mark.req("TI-071", "TI-072", "TI-074", "TI-131", "TI-142")
+    def test_all_attempts_are_kept(self):
+        """Failing and succeeding attempts of one operation are both there, and the last one counts."""
+        _, operations = told(
+            invocation(1),
+            answer("tool-error", 2),
+            invocation(3, attempt=2),
+            answer("tool-result", 4, attempt=2),
+        )
+        assert [one.state for one in operations["a"].attempts] == ["errored", "completed"]
+        assert operations["a"].outcome == "completed"
+
+    @pytest.mark.parametrize(
+        ("numbers", "gaps"),
+        [((1, 2, 3), 0), ((2,), 1), ((1, 3), 1), ((1, 3, 4), 1), ((0,), 1), ((2, 1), 2)],
+    )
+    @pytest.mark.req("TI-141")
+    def test_gaps(self, numbers, gaps):
+        """Attempts begin with 1 and go up by one; anything else was not observed."""
+        events = []
+        for second, number in enumerate(numbers):
+            events += [
+                invocation(2 * second, attempt=number),
+                answer("tool-result", 2 * second, attempt=number),
+            ]
+        assert [code for code, _ in remarks(*events)].count("attempt-gap") == gaps
+
+    @pytest.mark.parametrize(
+        ("between", "severity"),
+        [((), "warning"), (("tool-timeout",), None), (("tool-cancel",), None), (("tool-input",), "warning")],
+    )
+    def test_overlap(self, between, severity):
+        """A new attempt while the one before works is a warning, while it is given up a note."""
+        events = [invocation(1), *(answer(kind, 2) for kind in between), invocation(3, attempt=2)]
+        history = read_operations(events)
+        found = [one.severity for one in history.remarks if one.code == "attempt-overlap"]
+        assert found == [severity]
+
+    @pytest.mark.req("TI-132")
+    def test_reused(self):
+        """The same id and attempt in two invocations is an error, and the second changes nothing."""
+        history, operations = told(invocation(1), answer("tool-result", 2), invocation(3))
+        assert ("operation-id-reused", 2) in [(one.code, one.event) for one in history.remarks]
+        assert operations["a"].attempts[0].state == "completed"
+
+    def test_target_and_party(self):
+        """Another tool or party within an operation is reported where it differs."""
+        found = remarks(
+            decision(party=2),
+            invocation(1),
+            invocation(2, attempt=2, tool="x"),
+            answer("tool-result", 3, party=3),
+        )
+        assert ("operation-target-changed", 2) in found
+        assert ("party-changed", 3) in found
+        assert ("party-changed", 0) in found
+
+    def test_many_are_linear(self):
+        """Tens of thousands of decisions and attempts of one operation are no quadratic work."""
+        count = 20_000
+        events = [decision(attempt=number) for number in range(count, 0, -1)]
+        events += [standing(tool=f"t{number}") for number in range(count)]
+        events += [standing("disallowed", tool=None)] * count
+        history = read_operations(events)
+        assert len(history.operations) == 1
+
+    @given(
+        st.lists(st.dictionaries(st.sampled_from(MEMBERS), st.sampled_from(VALUES)) | st.none(), max_size=8)
+    )
+    def test_any_events(self, events):
+        """Whatever the events hold, there is a history."""
+        read_operations(events)
