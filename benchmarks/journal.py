@@ -1,6 +1,6 @@
 """Measures the journal: what one append costs its caller, how long a durable one takes, how many fit into a second.
 
-    python benchmarks/journal.py [--json] [--directory DIR] [--seconds S] [--rounds N]
+    python benchmarks/journal.py [--json] [--directory DIR] [--seconds S] [--rounds N] [--quick]
 
 Records have about 0.8 kB. `--directory` chooses the file system; times hold for it only. The budgets are those of
 transparency.md 6.4 (38) and of the plan of the spine. Proofs are measured in a tree of a million leaves.
@@ -257,8 +257,12 @@ def main() -> int:
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="length of each run")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--quick", action="store_true", help="one short round: shows that it runs, proves nothing"
+    )
     options = parser.parse_args()
-    document = measure(options.directory, options.seconds, options.rounds)
+    seconds, rounds = (0.2, 1) if options.quick else (options.seconds, options.rounds)
+    document = measure(options.directory, seconds, rounds)
     if options.json:
         print(json.dumps(document, indent=2))
         return 0

@@ -1,0 +1,1 @@
+"""The tamper-evident journal: records under a Merkle tree, signed checkpoints, verification."""
