@@ -1,0 +1,107 @@
+"""What an approver sees of a call."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onrecord.authorize.authority.summaries import (
+    MAX_LINES,
+    MAX_VALUE_CHARACTERS,
+    escape_hidden,
+    summary_lines,
+    value_text,
+)
+
+DIGEST = "GmVaz33lcSdTPzLBO-gEEjpLnfvDf1KAj9z8WjXIOYM"
+
+
+def lines(arguments, **more):
+    options = {
+        "server": "filesystem",
+        "tool": "post_comment",
+        "caller": "code-review",
+        "arguments": arguments,
+        "facts": (("op", "send"), ("impact", "2")),
+        "rules": ("comment-needs-approval",),
+        "action_digest": DIGEST,
+    }
+    return summary_lines(**(options | more))
+
+
+class TestSummary:
+    @pytest.mark.req("CP-051")
+    def test_call(self):
+        """Server, tool, caller, one line per argument, facts, rules and the digest's start."""
+        assert lines({"number": 17, "body": "Please add a test."}) == (
+            "server: filesystem",
+            "tool: post_comment",
+            "caller: code-review",
+            "number: 17",
+            'body: "Please add a test."',
+            "op: send",
+            "impact: 2",
+            "rule: comment-needs-approval",
+            "digest: GmVaz33l",
+        )
+
+    @pytest.mark.req("CP-051")
+    def test_agent_text_is_no_summary(self):
+        """Members that look like a summary are arguments like any other, and cannot pose as our lines."""
+        shown = lines({"summary": "harmless", "rule": "none", "digest": "AAAAAAAA", "caller: root\ntool": 1})
+        assert 'summary: "harmless"' in shown
+        assert 'argument rule: "none"' in shown
+        assert 'argument digest: "AAAAAAAA"' in shown
+        assert '"caller: root\\ntool": 1' in shown
+        assert [line for line in shown if line.startswith(("rule:", "digest:", "caller:"))] == [
+            "caller: code-review",
+            "rule: comment-needs-approval",
+            "digest: GmVaz33l",
+        ]
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("\x1b[2J", "\\u{1b}[2J"),
+            ("\x9b2J", "\\u{9b}2J"),
+            ("a\u202eb", "a\\u{202e}b"),
+            ("a\u2066b", "a\\u{2066}b"),
+            ("a\u200bb", "a\\u{200b}b"),
+            ("a\ufeffb", "a\\u{feff}b"),
+            ("a\u00adb", "a\\u{ad}b"),
+            ("a\u00a0b", "a\\u{a0}b"),
+            ("a\u3164b", "a\\u{3164}b"),
+            ("a\U000e0041b", "a\\u{e0041}b"),
+            ("line\u2028next", "line\\u{2028}next"),
+            ("Grüße, 世界 🙂", "Grüße, 世界 🙂"),
+        ],
+    )
+    def test_hidden_characters(self, text, shown):
+        """Control, bidi, zero-width and invisible characters are shown as \\u{..}; plain text stays."""
+        assert escape_hidden(text) == shown
+
+    def test_long_values(self):
+        """A long value is cut and named with its length and hash; two different ones look different."""
+        first, second = value_text("x" * 1000 + "a"), value_text("x" * 1000 + "b")
+        assert first != second
+        assert "1003 bytes" in first
+        assert len(first) < MAX_VALUE_CHARACTERS + 60
+
+    def test_many_arguments(self):
+        """Arguments beyond the limit are counted."""
+        shown = lines({f"a{n:03d}": n for n in range(MAX_LINES + 5)})
+        assert "(5 more arguments are not shown)" in shown
+
+    @given(
+        st.dictionaries(st.text(max_size=8), st.text(max_size=20), max_size=4),
+        st.text(min_size=1, max_size=8),
+    )
+    def test_any_call(self, arguments, tool):
+        """Every line is printable on one line, whatever the call holds."""
+        for line in lines(arguments, tool=tool):
+            assert all(
+                unicodedata.category(char) not in {"Cc", "Cf", "Zl", "Zp", "Co", "Cn"} for char in line
+            )

@@ -1,0 +1,151 @@
+"""onrecord control, against a real authority."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from authorize.authority.house import House, issue_params
+from onrecord.base.processes import Principal, spawn
+from support.runtime import child_environment, make_short_dir
+from support.uids import uid_block_or_skip
+
+
+@pytest.fixture
+def house():
+    made = House(make_short_dir(), mode="user", uids=uid_block_or_skip() if os.getuid() == 0 else None)
+    yield made
+    made.remove()
+
+
+def control(house: House, *args: str):
+    """Run the command as the house's user; returns status, standard output and standard error."""
+    principal = Principal(house.authority_uid, house.authority_uid) if os.getuid() == 0 else None
+    process = spawn(
+        [sys.executable, "-m", "onrecord", "control", *args, "--config", str(house.config.file)],
+        principal=principal,
+        env=child_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out.decode(), err.decode()
+
+
+class TestStatus:
+    def test_shape(self, house):
+        """`control status --json` has the members that scripts read."""
+        house.start()
+        house.report()
+        with house.agent_wire() as agent:
+            house.proof(agent)
+            agent.error("callProof/issue", issue_params("~/x"))
+        code, out, _ = control(house, "status", "--json")
+        document = json.loads(out)
+        assert code == 0
+        assert {
+            "status",
+            "mode",
+            "isolation",
+            "policy_version",
+            "since",
+            "counters",
+            "latency",
+            "servers",
+        } <= set(document)
+        assert (document["status"], document["mode"], document["isolation"]) == (
+            "degraded",
+            "user",
+            "degraded",
+        )
+        assert document["policy_version"] == 1
+        assert document["counters"] == {"issue.denied": 1, "issue.granted": 1}
+        assert {"p50", "p99"} <= set(document["latency"]["issue"])
+        by_server = {entry["server"]: entry for entry in document["servers"]}
+        assert (by_server["filesystem"]["tools"], by_server["filesystem"]["bound"]) == (3, 3)
+        assert by_server["archive"]["reported"] is False
+
+    def test_text(self, house):
+        """The text form names state, policy and counters."""
+        house.start()
+        house.report()
+        code, out, _ = control(house, "status")
+        assert code == 0
+        assert "status degraded" in out
+        assert "filesystem" in out
+
+    def test_down(self, house):
+        """Without an authority: exit 3 and an error that says what to do."""
+        code, out, _ = control(house, "status", "--json")
+        error = json.loads(out)["error"]
+        assert (code, error["code"]) == (3, "authority-unreachable")
+        assert "onrecord up" in error["hint"]
+
+    def test_not_ready(self, house):
+        """Without a policy the status says not_ready, in the same shape."""
+        house.signature_file.unlink()
+        house.start()
+        code, out, _ = control(house, "status", "--json")
+        document = json.loads(out)
+        assert (code, document["status"], document["policy_version"]) == (0, "not_ready", None)
+        assert document["servers"] == []
+
+
+class TestReload:
+    def test_good_and_bad(self, house):
+        """A new bundle comes into force, exit 0; an older one is refused, exit 1, and the old stays."""
+        house.start()
+        house.version = 2
+        house.sign_bundle()
+        code, out, _ = control(house, "reload", "--json", "--reason", "weekly")
+        assert (code, json.loads(out)["state"]) == (0, "effective")
+        house.version = 1
+        house.sign_bundle()
+        code, out, _ = control(house, "reload")
+        assert code == 1
+        assert "policy-rollback" in out
+        assert house.authority.state.in_force.bundle.version == 2
+        assert house.records("policy.loaded")[-1].data["reason"] == "weekly"
+
+    def test_no_bundle(self, house):
+        """Without a bundle file the command says so before it asks anybody."""
+        house.start()
+        house.bundle_file.unlink()
+        code, out, _ = control(house, "reload", "--json")
+        assert (code, json.loads(out)["error"]["code"]) == (2, "policy-missing")
+
+
+class TestDecisions:
+    def test_page(self, house):
+        """Decisions are listed, as JSON and as a table."""
+        house.start()
+        house.report()
+        with house.agent_wire() as agent:
+            house.proof(agent)
+            agent.error("callProof/issue", issue_params("~/x"))
+        code, out, _ = control(house, "decisions", "--verdict", "deny", "--json")
+        assert code == 0
+        assert [entry["type"] for entry in json.loads(out)["entries"]] == ["issue.denied"]
+        code, out, _ = control(house, "decisions", "--tool", "read_file")
+        assert code == 0
+        assert "issue.granted" in out
+
+    def test_bad_filter(self, house):
+        """A filter that the authority refuses is an error with its reason."""
+        house.start()
+        code, out, _ = control(house, "decisions", "--verdict", "maybe", "--json")
+        assert (code, json.loads(out)["error"]["code"]) == (2, "invalid-params")
+
+
+class TestLater:
+    @pytest.mark.parametrize("verb", ["pause", "resume", "halt", "restrict"])
+    def test_refused_by_name(self, house, verb):
+        """What is not built yet is refused by its name."""
+        code, out, _ = control(house, verb, "code-review", "--json")
+        error = json.loads(out)["error"]
+        assert (code, error["code"]) == (2, "not-built-yet")
+        assert verb in error["message"]
