@@ -6,6 +6,7 @@ Needs the extra `mcp`. The configuration is found as by every command (`ONRECORD
 """
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -17,7 +18,10 @@ import mcp
 async def call(server: str, tool: str, arguments: dict) -> int:
     beside_python = Path(sys.executable).with_name("onrecord")
     command = str(beside_python) if beside_python.exists() else shutil.which("onrecord") or "onrecord"
-    async with mcp.Client(mcp.StdioServerParameters(command=command, args=["connect", server])) as client:
+    # The SDK hands on only a few variables by itself. A configuration file would say --config instead.
+    environment = {name: value for name, value in os.environ.items() if name in ("ONRECORD_CONFIG", "PATH", "HOME")}
+    parameters = mcp.StdioServerParameters(command=command, args=["connect", server], env=environment)
+    async with mcp.Client(parameters) as client:
         try:
             result = await client.call_tool(tool, arguments)
         except mcp.MCPError as error:
