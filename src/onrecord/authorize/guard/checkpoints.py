@@ -1,0 +1,69 @@
+"""Keeps the newest note of the decision journal in the guard's state: it shows a journal that was cut afterwards.
+
+Source: transparency.md 4.6; call-proof.md 5.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from onrecord.authorize.guard.log import GuardLog
+
+FILE_NAME: Final = "checkpoint.json"
+
+WRITE_SECONDS: Final = 1.0
+"""A note is written at most this often; each answer of the authority carries a newer one."""
+
+
+class CheckpointFile:
+    """The file `checkpoint.json` of a directory."""
+
+    def __init__(self, directory: Path, *, log: GuardLog) -> None:
+        self._path = directory / FILE_NAME
+        self._log = log
+        self._newest: Mapping[str, Any] | None = None
+
+    def keep(self, checkpoint: Mapping[str, Any]) -> None:
+        """Take a note {seq, size, note}; it is written within `WRITE_SECONDS`, or by `write`."""
+        size = checkpoint.get("size")
+        if type(size) is not int:
+            return
+        if self._newest is None:
+            asyncio.get_running_loop().call_later(WRITE_SECONDS, self.write)
+        if self._newest is None or size >= self._newest["size"]:
+            self._newest = checkpoint
+
+    def write(self) -> None:
+        """Write the newest note, unless the file holds a larger one of the same journal."""
+        checkpoint, self._newest = self._newest, None
+        if checkpoint is None or self._is_older(checkpoint):
+            return
+        fresh = self._path.with_name(f".checkpoint-{os.getpid()}")
+        try:
+            descriptor = os.open(
+                fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
+            with open(descriptor, "wb") as file:
+                file.write(orjson.dumps(dict(checkpoint)) + b"\n")
+            os.replace(fresh, self._path)
+        except OSError as error:
+            self._log.event("checkpoint.not-kept", error=error.strerror)
+
+    def _is_older(self, checkpoint: Mapping[str, Any]) -> bool:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            kept = orjson.loads(self._path.read_bytes())
+            return bool(kept["size"] > checkpoint["size"] and _origin(kept) == _origin(checkpoint))
+        return False
+
+
+def _origin(checkpoint: Mapping[str, Any]) -> str | None:
+    """Return the first line of a note, which names the journal and its epoch."""
+    note = checkpoint.get("note")
+    return note.split("\n", 1)[0] if type(note) is str else None

@@ -1,0 +1,114 @@
+"""The environment of the real server: clean, plus its own secrets. Nothing of the agent's environment gets in.
+
+Source: running.md 5.1, call-proof.md 1.4.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from onrecord.base.errors import ConfigurationError, Where
+
+ENV_FILE_BYTES: Final = 1 << 20
+"""Longest env file; a longer one is a mistake in the configuration."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LOCALE = re.compile(r"LC_[A-Z]+", re.ASCII)
+_DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+
+
+def server_environment(
+    *, uid: int, own: Mapping[str, str], env_file: Path | None, env_pass: Sequence[str]
+) -> dict[str, str]:
+    """Return PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER of `uid`, then `env_pass` of `own`, then the env file.
+
+    `own` is the environment of the guard.
+
+    Raises `ConfigurationError` as `read_env_file` does.
+    """
+    account = _account(uid)
+    environment = {
+        "PATH": own.get("PATH") or _DEFAULT_PATH,
+        "HOME": account.pw_dir if account else _own_home(own, uid),
+        "USER": account.pw_name if account else str(uid),
+    }
+    if uid == os.getuid() and own.get("HOME") and _own_home(own, uid) != "/":
+        environment["HOME"] = own["HOME"]
+    kept = {"LANG", "TZ", "TMPDIR", *env_pass}
+    environment.update(
+        {name: value for name, value in own.items() if name in kept or _LOCALE.fullmatch(name)}
+    )
+    if env_file is not None:
+        environment.update(read_env_file(env_file, owner=uid))
+    return environment
+
+
+def read_env_file(path: Path, *, owner: int) -> dict[str, str]:
+    """Read lines NAME=value; blank lines and lines that begin with # are skipped, values are taken as they stand.
+
+    The file belongs to `owner`, is a regular file and no symbolic link, and nobody else may read it.
+
+    Raises `ConfigurationError` with code "env-file-missing", "env-file-owner", "env-file-mode" or
+    "env-file-malformed". No error holds a value.
+
+    Source: running.md 2.1, 3.
+    """
+    where = Where(str(path))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the env file cannot be opened ({error.strerror})", code="env-file-missing", where=where
+        ) from error
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
+            raise ConfigurationError(
+                f"the env file must be a regular file of uid {owner}, it belongs to uid {status.st_uid}",
+                code="env-file-owner",
+                where=where,
+                hint=f"chown {owner} {path}",
+            )
+        if status.st_mode & 0o077:
+            raise ConfigurationError(
+                f"the env file has mode {stat.S_IMODE(status.st_mode):04o}, others can read it",
+                code="env-file-mode",
+                where=where,
+                hint=f"chmod 600 {path}",
+            )
+        data = file.read(ENV_FILE_BYTES + 1)
+    if len(data) > ENV_FILE_BYTES:
+        raise ConfigurationError("the env file is too long", code="env-file-malformed", where=where)
+    variables: dict[str, str] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        text = os.fsdecode(line.removesuffix(b"\r"))
+        if not text.strip() or text.lstrip().startswith("#"):
+            continue
+        name, equals, value = text.partition("=")
+        if not equals or not _NAME.fullmatch(name) or "\0" in value:
+            raise ConfigurationError(
+                "expected NAME=value", code="env-file-malformed", where=Where(str(path), line=number)
+            )
+        variables[name] = value
+    return variables
+
+
+def _account(uid: int) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwuid(uid)
+    except KeyError:
+        return None
+
+
+def _own_home(own: Mapping[str, str], uid: int) -> str:
+    home = own.get("HOME", "")
+    try:
+        return home if home and os.stat(home).st_uid == uid else "/"
+    except OSError:
+        return "/"

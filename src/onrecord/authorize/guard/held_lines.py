@@ -1,0 +1,60 @@
+"""Lines that wait in front of the real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onrecord.authorize import digest as digests
+from onrecord.authorize.guard.authority_link import Verdict
+from onrecord.authorize.guard.extension import Evidence, Malformed, take_evidence
+from onrecord.authorize.guard.reading import TOOLS_CALL, Call, Message
+
+
+class HeldLine:
+    """A line that needs no proof, and waits only because something before it does."""
+
+    __slots__ = ("is_dropped", "is_ready", "line", "message")
+
+    def __init__(self, message: Message, line: bytes) -> None:
+        self.message = message
+        self.line = line
+        self.is_ready = True
+        self.is_dropped = False
+
+
+class HeldCall(HeldLine):
+    """A covered call until its verdict is there. Proof and label are taken out of the message here.
+
+    `moment` is when it came: wall time and boot time in nanoseconds.
+    """
+
+    __slots__ = ("call", "digest", "evidence", "label", "moment", "verdict")
+
+    def __init__(self, message: Message, call: Call, moment: tuple[int, int]) -> None:
+        super().__init__(message, b"")
+        self.is_ready = False
+        self.call = call
+        self.moment = moment
+        self.digest = digests.action_digest(TOOLS_CALL, call.name, call.arguments, facts=message.facts)
+        self.evidence, self.label = take_evidence(call)
+        self.verdict: Verdict | None = None
+
+    def question(self, server: str, peer_uid: int | None) -> dict[str, Any]:
+        """Return the parameters of callProof/verify (call-proof.md 5.4, 5.5)."""
+        evidence = self.evidence
+        if type(evidence) is Evidence:
+            shown: dict[str, str] | None = {"type": evidence.type, "value": evidence.value}
+        else:
+            shown = evidence.reported if type(evidence) is Malformed else None
+        params: dict[str, Any] = {
+            "actionDigest": self.digest,
+            "server": server,
+            "method": TOOLS_CALL,
+            "name": self.call.name,
+            "evidence": shown,
+        }
+        if self.call.continues:
+            params["inputDigest"] = digests.input_digest(self.call.params, self.message.facts)
+        if peer_uid is not None:
+            params["peerUid"] = peer_uid
+        return params

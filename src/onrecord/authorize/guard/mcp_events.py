@@ -1,0 +1,340 @@
+"""Follows the MCP messages of one connection and says what each one means for the record.
+
+Pure bookkeeping: messages in, observations out; no clock, no files. Content is already in the form of record.md 4.9.
+
+Source: record.md 4.9, mcp.md 6 to 8, running.md 8.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final, NamedTuple
+
+from onrecord.authorize.guard import mcp_content as content_of
+from onrecord.authorize.guard.reading import Id
+
+MAX_FORGOTTEN: Final = 4096
+"""Attempts that were cancelled and never answered are kept for a late answer, this many per connection."""
+
+RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
+_TASK_REQUESTS: Final = frozenset(("tasks/get", "tasks/result", "tasks/cancel", "tasks/update"))
+_TASK_NOTICES: Final = frozenset(("notifications/tasks", "notifications/tasks/status"))
+
+
+class Absent(NamedTuple):
+    """No content at all, which is another thing than empty content."""
+
+
+ABSENT: Final = Absent()
+
+
+class Observation(NamedTuple):
+    """One thing that happened to an attempt: an entry kind of record/append, its call, its content."""
+
+    kind: str
+    call: str
+    content: Any = ABSENT
+
+
+class Attempt:
+    """One tools/call of this connection, while answers to it are possible."""
+
+    __slots__ = (
+        "approved", "asks", "call", "cancelled", "digest", "ended", "left_out", "request_id", "started_ns", "status",
+        "status_message", "task", "token",
+    )  # fmt: skip
+
+    def __init__(self, call: str, *, digest: str, started_ns: int, approved: bool) -> None:
+        self.call = call
+        self.digest = digest
+        self.started_ns = started_ns
+        self.approved = approved
+        self.request_id: Id | None = None
+        self.token: Id | None = None
+        self.task: str | None = None
+        self.ended = False
+        self.cancelled = False
+        self.asks = False
+        self.left_out: frozenset[str] = frozenset()
+        self.status: Any = None
+        self.status_message: Any = None
+
+
+class Attempts:
+    """All open attempts of one connection. `connection` is its number, as entries carry it."""
+
+    def __init__(self, connection: str) -> None:
+        self._connection = connection
+        self._count = 0
+        self._open: OrderedDict[str, Attempt] = OrderedDict()
+        self._by_request: dict[Id, Attempt] = {}
+        self._by_token: dict[Id, Attempt] = {}
+        self._by_task: dict[str, Attempt] = {}
+        self._task_requests: dict[Id, tuple[str, Attempt]] = {}
+        self._questions: dict[Id, Attempt] = {}
+        self.unattributed = 0
+        """Questions that could only be given to the latest attempt (D-65)."""
+
+    def next_call(self) -> str:
+        """Return the name of the next call of this connection."""
+        self._count += 1
+        return f"{self._connection}.{self._count}"
+
+    def is_waiting(self, request_id: Id) -> bool:
+        """Say whether a request that this bookkeeping follows is unanswered under this id."""
+        found = self._by_request.get(request_id)
+        return (found is not None and not found.cancelled) or request_id in self._task_requests
+
+    @property
+    def running(self) -> int:
+        """Number of requests that wait for an answer and were not cancelled."""
+        return sum(not attempt.cancelled for attempt in self._by_request.values())
+
+    def continued(self, digest: str) -> Attempt | None:
+        """Return the newest open attempt with this digest that has asked for input (running.md R-09)."""
+        for attempt in reversed(self._open.values()):
+            if attempt.asks and attempt.digest == digest:
+                return attempt
+        return None
+
+    def start(
+        self, request_id: Id, *, call: str, digest: str, token: Any, started_ns: int, approved: bool = False
+    ) -> Attempt:
+        """Take note of a call that goes to the server."""
+        attempt = Attempt(call, digest=digest, started_ns=started_ns, approved=approved)
+        self._open[call] = attempt
+        self._follow(attempt, request_id, token)
+        if len(self._open) > MAX_FORGOTTEN:
+            self._forget_one()
+        return attempt
+
+    def resume(
+        self, attempt: Attempt, request_id: Id, *, token: Any, responses: Any, approved: bool
+    ) -> Observation:
+        """Take note of a further round of an open attempt."""
+        attempt.asks = False
+        attempt.approved = attempt.approved or approved
+        self._follow(attempt, request_id, token)
+        kept = content_of.input_responses(responses, attempt.left_out)
+        return Observation("input-response", attempt.call, ABSENT if kept is None else kept)
+
+    def withdraw(self, request_id: Id) -> None:
+        """Forget a request that did not go to the server after all."""
+        attempt = self._by_request.pop(request_id, None)
+        if attempt is not None:
+            attempt.request_id = None
+
+    def approved_task(self, params: Any) -> bool:
+        """Say whether a tasks/update concerns a call that a person has approved (call-proof.md 6.6)."""
+        task = params.get("taskId") if type(params) is dict else None
+        attempt = self._by_task.get(task) if type(task) is str else None
+        return attempt is not None and attempt.approved
+
+    def any_approved(self) -> bool:
+        """Say whether an open attempt is one that a person has approved."""
+        return any(attempt.approved and not attempt.ended for attempt in self._open.values())
+
+    def from_client(self, method: str | None, message: dict[str, Any], *, now_ns: int) -> list[Observation]:
+        """Return what a message of the client, other than a tools/call, means."""
+        message_id = message.get("id")
+        if method is None:
+            asked = self._questions.pop(message_id, None) if type(message_id) in (int, str) else None  # type: ignore[arg-type]
+            return [] if asked is None or asked.ended else [_answer_to_question(asked, message)]
+        params = message.get("params")
+        if type(params) is not dict:
+            return []
+        if method == "notifications/cancelled":
+            return self._cancelled(params, now_ns)
+        if method not in _TASK_REQUESTS or type(message_id) not in (int, str):
+            return []
+        task = params.get("taskId")
+        attempt = self._by_task.get(task) if type(task) is str else None
+        if attempt is None:
+            return []
+        self._task_requests[message_id] = (method, attempt)  # type: ignore[index]
+        if attempt.ended:
+            return []
+        if method == "tasks/cancel":
+            return [Observation("cancel", attempt.call, {"signal": "tasks/cancel"})]
+        if method == "tasks/update" and "inputResponses" in params:
+            kept = content_of.input_responses(params["inputResponses"], attempt.left_out)
+            return [Observation("input-response", attempt.call, ABSENT if kept is None else kept)]
+        return []
+
+    def from_server(self, message: dict[str, Any]) -> list[Observation]:
+        """Return what a message of the server means."""
+        method = message.get("method")
+        message_id = message.get("id")
+        if method is None:
+            if type(message_id) is not int and type(message_id) is not str:
+                return []
+            attempt = self._by_request.pop(message_id, None)
+            if attempt is not None:
+                return self._answered(attempt, message)
+            asked = self._task_requests.pop(message_id, None)
+            return [] if asked is None else self._task_answer(asked[0], asked[1], message)
+        params = message.get("params")
+        if method == "notifications/progress" and type(params) is dict:
+            token = params.get("progressToken")
+            attempt = self._by_token.get(token) if type(token) in (int, str) else None  # type: ignore[arg-type]
+            if attempt is not None and not attempt.ended:
+                return [Observation("progress", attempt.call, content_of.progress_content(params))]
+        elif method in _TASK_NOTICES and type(params) is dict:
+            task = params.get("taskId")
+            attempt = self._by_task.get(task) if type(task) is str else None
+            if attempt is not None:
+                return self._task_status(attempt, params)
+        elif method in content_of.ASKING_METHODS and type(message_id) in (int, str):
+            return self._question(message_id, params)  # type: ignore[arg-type]
+        return []
+
+    def transport_ended(self) -> list[Observation]:
+        """Return the end of each open attempt when the server has gone (D-62)."""
+        ends = [
+            Observation("error", one.call, {"transport": "eof"})
+            for one in self._open.values()
+            if not one.ended
+        ]
+        for attempt in list(self._open.values()):
+            self._end(attempt)
+        return ends
+
+    def _follow(self, attempt: Attempt, request_id: Id, token: Any) -> None:
+        attempt.request_id = request_id
+        self._by_request[request_id] = attempt
+        if type(token) is int or type(token) is str:
+            if attempt.token is not None:
+                self._by_token.pop(attempt.token, None)
+            attempt.token = token
+            self._by_token[token] = attempt
+
+    def _answered(self, attempt: Attempt, message: dict[str, Any]) -> list[Observation]:
+        attempt.request_id = None
+        if "error" in message:
+            error = message["error"]
+            return self._ended(attempt, content_of.error_kind(error), content_of.error_content(error))
+        result = message.get("result")
+        if type(result) is not dict:
+            return self._ended(attempt, "error", {"transport": "malformed"})
+        kind = result.get("resultType")
+        if kind == "input_required":
+            return self._input_required(attempt, result)
+        task = result if kind == "task" else result.get("task")
+        if (
+            type(task) is dict
+            and type(task.get("taskId")) is str
+            and (kind == "task" or "content" not in result)
+        ):
+            attempt.task = task["taskId"]
+            self._by_task[task["taskId"]] = attempt
+            attempt.status, attempt.status_message = task.get("status"), task.get("statusMessage")
+            return [Observation("pending", attempt.call, content_of.task_content(task))]
+        return self._ended(attempt, content_of.result_kind(result), content_of.result_content(result))
+
+    def _input_required(self, attempt: Attempt, result: dict[str, Any]) -> list[Observation]:
+        kept, attempt.left_out = content_of.input_requests(result.get("inputRequests"))
+        attempt.asks = True
+        return [Observation("input", attempt.call, ABSENT if kept is None else kept)]
+
+    def _task_answer(self, method: str, attempt: Attempt, message: dict[str, Any]) -> list[Observation]:
+        result = message.get("result")
+        if method == "tasks/result":
+            if "error" in message:
+                error = message["error"]
+                return self._ended(attempt, content_of.error_kind(error), content_of.error_content(error))
+            if type(result) is dict:
+                return self._ended(attempt, content_of.result_kind(result), content_of.result_content(result))
+        elif type(result) is dict and "status" in result:
+            return self._task_status(attempt, result)
+        return []
+
+    def _task_status(self, attempt: Attempt, task: dict[str, Any]) -> list[Observation]:
+        if attempt.ended:
+            return []
+        status, text = task.get("status"), task.get("statusMessage")
+        before = attempt.status, attempt.status_message
+        attempt.status, attempt.status_message = status, text
+        if type(task.get("result")) is dict:
+            result = task["result"]
+            return self._ended(attempt, content_of.result_kind(result), content_of.result_content(result))
+        if type(task.get("error")) is dict:
+            return self._ended(
+                attempt, content_of.error_kind(task["error"]), content_of.error_content(task["error"])
+            )
+        told = {"status": status} if text is None else {"status": status, "statusMessage": text}
+        if status == "cancelled":
+            return self._ended(attempt, "failure", told)
+        if status == "input_required":
+            if before[0] == "input_required" or "inputRequests" not in task:
+                return []
+            kept, attempt.left_out = content_of.input_requests(task["inputRequests"])
+            return [Observation("input", attempt.call, ABSENT if kept is None else kept)]
+        if status != "working" or before == (status, text) or (text is None and before[0] == status):
+            return []
+        return [Observation("progress", attempt.call, told)]
+
+    def _question(self, message_id: Id, params: Any) -> list[Observation]:
+        attempt = self._asked_for(params)
+        if attempt is None:
+            return []
+        self._questions[message_id] = attempt
+        return [
+            Observation(
+                "input", attempt.call, ABSENT if params is None else content_of.question_content(params)
+            )
+        ]
+
+    def _asked_for(self, params: Any) -> Attempt | None:
+        meta = params.get("_meta") if type(params) is dict else None
+        related = meta.get(RELATED_TASK) if type(meta) is dict else None
+        task = related.get("taskId") if type(related) is dict else None
+        if type(task) is str and task in self._by_task:
+            return self._by_task[task]
+        active = [attempt for attempt in self._open.values() if not attempt.ended]
+        if len(active) > 1:
+            self.unattributed += 1
+        return active[-1] if active else None
+
+    def _cancelled(self, params: dict[str, Any], now_ns: int) -> list[Observation]:
+        request_id = params.get("requestId")
+        attempt = self._by_request.get(request_id) if type(request_id) in (int, str) else None  # type: ignore[arg-type]
+        if attempt is None or attempt.cancelled:
+            return []
+        attempt.cancelled = True
+        reason = params.get("reason")
+        if type(reason) is not str:
+            return [Observation("cancel", attempt.call, {"signal": "notifications/cancelled"})]
+        observed = [Observation("cancel", attempt.call, {"reason": reason})]
+        if "timed out" in reason.lower() or "timeout" in reason.lower():
+            waited = {"waited_ms": max(0, (now_ns - attempt.started_ns) // 1_000_000)}
+            observed.insert(0, Observation("timeout", attempt.call, waited))
+        return observed
+
+    def _ended(self, attempt: Attempt, kind: str, content: Any) -> list[Observation]:
+        if attempt.ended:
+            return []
+        self._end(attempt)
+        return [Observation(kind, attempt.call, content)]
+
+    def _end(self, attempt: Attempt) -> None:
+        attempt.ended = True
+        self._open.pop(attempt.call, None)
+        if attempt.token is not None and self._by_token.get(attempt.token) is attempt:
+            del self._by_token[attempt.token]
+        if attempt.task is not None:
+            self._by_task.pop(attempt.task, None)
+        if attempt.request_id is not None and self._by_request.get(attempt.request_id) is attempt:
+            del self._by_request[attempt.request_id]
+
+    def _forget_one(self) -> None:
+        for attempt in self._open.values():
+            if attempt.cancelled:
+                self._end(attempt)
+                return
+
+
+def _answer_to_question(attempt: Attempt, message: dict[str, Any]) -> Observation:
+    result = message.get("result")
+    if type(result) is dict:
+        return Observation("input-response", attempt.call, content_of.result_content(result))
+    return Observation("input-response", attempt.call, content_of.error_content(message.get("error")))

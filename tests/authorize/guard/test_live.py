@@ -1,0 +1,85 @@
+"""Connector and guard with the real authority, the real policy and the real recorder."""
+
+import json
+import os
+import shutil
+import sys
+
+import pytest
+
+from authorize.guard.processes import HERE, Client
+from onrecord.authorize.policy import schema_hash
+from support.runtime import child_environment, wait_for
+
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
+BINDING = [
+    {
+        "tool": "echo",
+        "inputSchemaSha256": schema_hash(SCHEMA),
+        "op": "read",
+        "impact": 0,
+        "arguments": {"text": {"json": "string"}},
+    }
+]
+
+
+@pytest.fixture
+def system(user_mode):
+    made = user_mode(servers={"files": {"command": sys.executable, "args": [], "cwd": "/"}})
+    directory = made.directory
+    shutil.copy(HERE / "mcp_servers.py", directory / "mcp_servers.py")
+    os.chmod(directory / "mcp_servers.py", 0o644)
+    args = json.dumps([str(directory / "mcp_servers.py"), "plain", str(directory / "spy")])
+    made.file.write_text(made.file.read_text().replace("args = []", f"args = {args}", 1))
+    (made.configuration.policy.source / "bindings" / "files.json").write_text(json.dumps(BINDING))
+
+    def bind(document):
+        document["servers"].append(
+            {
+                "id": "files", "uid": made.uid, "tiServer": "test-files", "enforce": "required", "refuse_methods": [],
+                "discloseCaller": False, "roots": {}, "bases": {}, "bindings": "bindings/files.json",
+            }
+        )  # fmt: skip
+
+    made.edit_policy(bind)
+    made.start_all()
+    yield made
+    made.stop()
+
+
+def connect(system, *arguments):
+    environment = child_environment(HOME=str(system.directory), ONRECORD_RECORD_SESSION="live-1")
+    return Client(system.command("connect", "files", *arguments), principal=system.principal, env=environment)
+
+
+def test_the_whole_way(system):
+    """A permitted call runs, another is denied, an unproven one is missing; authority restarts are survived."""
+    client = connect(system)
+    client.open()
+    assert client.call(1, text="hello")["result"]["content"][0]["text"] == "hello"
+    assert client.call(2, text="hello")["result"]["content"][0]["text"] == "hello"
+    denied = client.call(3, name="unbound", path="ARGUMENT-CANARY")["error"]
+    assert denied["code"] == -33001
+    assert denied["message"].startswith("Denied by policy (ref ")
+    pipe = connect(system, "--pipe")
+    pipe.open()
+    assert pipe.call(1, text="x")["error"]["data"] == {"reason": "missing"}
+    assert pipe.end()[0] == 0
+    system.kill()
+    assert client.call(4, text="x")["error"]["data"]["reason"] == "authority_unreachable"
+    system.start_all()
+    answers = []
+
+    def works():
+        answers.append(client.call(100 + len(answers), text="again"))
+        return "result" in answers[-1]
+
+    wait_for(works, what="the restarted authority knows the tools and issues again")
+    assert client.end()[0] == 0
+    sessions = system.run("record", "sessions", "--json")
+    assert sessions.returncode == 0, sessions.stderr.decode()
+    assert "live-1" in sessions.stdout.decode()
+    state = system.configuration.guard_state("files")
+    assert list(state.glob("*.spool")) == []
+    assert json.loads((state / "checkpoint.json").read_text())["size"] > 0
+    assert "ARGUMENT-CANARY" not in (state / "guard.log").read_text()
