@@ -39,7 +39,9 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Return a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in rows]
+    lines += [
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in rows
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -58,7 +60,7 @@ def commands() -> str:
 def _help(command, name: str, parent) -> list[str]:
     context = command.make_context(name, [], parent=parent, resilient_parsing=True)
     context.terminal_width = context.max_content_width = 100
-    text = re.sub(r"[ \t]+$", "", command.get_help(context), flags=re.M)
+    text = re.sub(r"[ \t]+$", "", command.get_help(context), flags=re.MULTILINE)
     parts = [f"```text\n{text.strip()}\n```\n"]
     for sub_name, sub in sorted(getattr(command, "commands", {}).items()):
         if not sub.hidden:
@@ -78,7 +80,9 @@ def errors() -> str:
                 if keyword.arg == "code":
                     for part in ast.walk(keyword.value):
                         if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                            found[part.value].add(f"{_class_name(node)} in `{name.removeprefix('onrecord.')}`")
+                            found[part.value].add(
+                                f"{_class_name(node)} in `{name.removeprefix('onrecord.')}`"
+                            )
     rows = [(f"`{code}`", ", ".join(sorted(places))) for code, places in sorted(found.items()) if code]
     intro = (
         "Every error has a stable code. With `--json` an error is "
@@ -90,7 +94,13 @@ def errors() -> str:
 
 def _class_name(node: ast.Call) -> str:
     function = node.func
-    return function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    return (
+        function.id
+        if isinstance(function, ast.Name)
+        else function.attr
+        if isinstance(function, ast.Attribute)
+        else ""
+    )
 
 
 def finding_codes() -> str:
@@ -102,8 +112,9 @@ def finding_codes() -> str:
         (f"`{name}`", code.severity + (" (fatal)" if code.fatal else ""), code.meaning, code.source)
         for name, code in sorted(findings.known().items())
     ]
-    return "# Finding codes\n\nWhat `check`, `verify`, `policy check` and `journal verify` can report.\n\n" + table(
-        ("code", "severity", "meaning", "source"), rows
+    return (
+        "# Finding codes\n\nWhat `check`, `verify`, `policy check` and `journal verify` can report.\n\n"
+        + table(("code", "severity", "meaning", "source"), rows)
     )
 
 
@@ -112,7 +123,11 @@ def limits() -> str:
     rows = []
     for name, tree in modules():
         for node, following in zip(tree.body, [*tree.body[1:], None], strict=True):
-            if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None):
+            if not (
+                isinstance(node, ast.AnnAssign)
+                and isinstance(node.target, ast.Name)
+                and node.value is not None
+            ):
                 continue
             if not node.target.id.isupper() or node.target.id.startswith("_"):
                 continue
@@ -123,7 +138,14 @@ def limits() -> str:
                 else None
             )
             if value is not None and isinstance(reason, str):
-                rows.append((f"`{node.target.id}`", value, " ".join(reason.split()), f"`{name.removeprefix('onrecord.')}`"))
+                rows.append(
+                    (
+                        f"`{node.target.id}`",
+                        value,
+                        " ".join(reason.split()),
+                        f"`{name.removeprefix('onrecord.')}`",
+                    )
+                )
     return "# Limits\n\nNumbers that bound what onrecord does, each with its reason.\n\n" + table(
         ("limit", "value", "why", "module"), sorted(rows)
     )
@@ -148,8 +170,8 @@ def configuration() -> str:
             defaults = [_default(key.default(mode)) for mode in ("user", "system")]
             default = defaults[0] if defaults[0] == defaults[1] else f"{defaults[0]} / {defaults[1]}"
             rows.append((f"`{name}`", key.kind.value, default, key.comment))
-    intro = "One TOML file; `onrecord init` writes it with every key. Unknown keys are errors. Defaults: user / system.\n\n"
-    return "# Configuration\n\n" + intro + table(("key", "type", "default", "meaning"), rows)
+    intro = "One TOML file; `onrecord init` writes it with every key. Unknown keys are errors.\n\n"
+    return "# Configuration\n\n" + intro + table(("key", "type", "default (user / system)", "meaning"), rows)
 
 
 def _default(value: object) -> str:
@@ -161,7 +183,11 @@ def marked_requirements() -> dict[str, set[str]]:
     marks: dict[str, set[str]] = defaultdict(set)
     for path in sorted((ROOT / "tests").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "req":
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "req"
+            ):
                 for argument in node.args:
                     if isinstance(argument, ast.Constant):
                         marks[str(argument.value)].add(str(path.relative_to(ROOT)))

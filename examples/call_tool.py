@@ -19,7 +19,9 @@ async def call(server: str, tool: str, arguments: dict) -> int:
     beside_python = Path(sys.executable).with_name("onrecord")
     command = str(beside_python) if beside_python.exists() else shutil.which("onrecord") or "onrecord"
     # The SDK hands on only a few variables by itself. A configuration file would say --config instead.
-    environment = {name: value for name, value in os.environ.items() if name in ("ONRECORD_CONFIG", "PATH", "HOME")}
+    environment = {
+        name: value for name, value in os.environ.items() if name in ("ONRECORD_CONFIG", "PATH", "HOME")
+    }
     parameters = mcp.StdioServerParameters(command=command, args=["connect", server], env=environment)
     async with mcp.Client(parameters) as client:
         try:

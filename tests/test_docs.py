@@ -30,19 +30,25 @@ def test_requirement_marks():
         import build
     finally:
         sys.path.remove(str(DOCS))
-    known = {line.split("\t")[0] for line in (DOCS / "reference/requirements.tsv").read_text().splitlines()[1:]}
+    known = {
+        line.split("\t")[0] for line in (DOCS / "reference/requirements.tsv").read_text().splitlines()[1:]
+    }
     unknown = {name for name in build.marked_requirements() if name not in known and name[:2] in ("CP", "TI")}
     assert not unknown
 
 
-@pytest.mark.parametrize("page", [REPOSITORY / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "page", [REPOSITORY / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name
+)
 def test_links(page):
     """Every relative link leads to a file that exists."""
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "page", [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name
+)
 def test_commands_exist(page):
     """Every `onrecord VERB` in the text is a command."""
     from onrecord.cli.main import VERBS
@@ -91,7 +97,9 @@ class TestTutorial:
         for number, (command, _) in enumerate(steps):
             script.append(f"echo '@@ {number}'\n{command}\necho \"@@ status $?\"")
             if command.startswith("onrecord up"):
-                script.append("until onrecord control status >/dev/null 2>&1; do read -t 0.2 <> <(:) || true; done")
+                script.append(
+                    "until onrecord control status >/dev/null 2>&1; do read -t 0.2 <> <(:) || true; done"
+                )
         environment = {
             "HOME": str(home),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -111,11 +119,13 @@ class TestTutorial:
         finally:
             subprocess.run(["rm", "-rf", str(home)], check=True)
         output = run.stdout.decode("utf-8", "replace")
-        parts = re.split(r"^@@ (\d+)\n", output, flags=re.M)
+        parts = re.split(r"^@@ (\d+)\n", output, flags=re.MULTILINE)
         assert len(parts) == 2 * len(steps) + 1, output
         for number, (command, shown) in enumerate(steps):
             printed = parts[2 * number + 2]
             assert "@@ status 0" in printed, f"{command}\n{printed}"
             lines = iter(printed.splitlines())
             for line in shown:
-                assert any(matches(line, candidate) for candidate in lines), f"{command}: no line {line!r} in\n{printed}"
+                assert any(matches(line, candidate) for candidate in lines), (
+                    f"{command}: no line {line!r} in\n{printed}"
+                )

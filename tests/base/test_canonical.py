@@ -39,17 +39,49 @@ class TestFastPath:
         import random
 
         rng = random.Random(8785)
-        pieces = ["{", "}", "[", "]", ",", ":", '"a"', '"b"', '"é"', "1", "-0", "1.5", "1e21", "true", "null", " "]
+        pieces = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            '"a"',
+            '"b"',
+            '"é"',
+            "1",
+            "-0",
+            "1.5",
+            "1e21",
+            "true",
+            "null",
+            " ",
+        ]
 
         def value(depth):
             kind = rng.randrange(9 if depth < 4 else 6)
             if kind >= 7:
                 return "[" + ",".join(value(depth + 1) for _ in range(rng.randrange(4))) + "]"
             if kind == 6:
-                names = rng.sample(["a", "b", "B", "aa", "é", "\\u0061x", "\ue000", "\U00010000", ""], rng.randrange(5))
+                names = rng.sample(
+                    ["a", "b", "B", "aa", "é", "\\u0061x", "\ue000", "\U00010000", ""], rng.randrange(5)
+                )
                 return "{" + ",".join(f'"{name}":{value(depth + 1)}' for name in names) + "}"
             return rng.choice(
-                ["1", "-0", "0", "1.0", "1e21", "1e-7", "9007199254740991", "true", "null", '"x"', '"\\u00e9"', '"é\\n"']
+                [
+                    "1",
+                    "-0",
+                    "0",
+                    "1.0",
+                    "1e21",
+                    "1e-7",
+                    "9007199254740991",
+                    "true",
+                    "null",
+                    '"x"',
+                    '"\\u00e9"',
+                    '"é\\n"',
+                ]
             )
 
         compared = 0

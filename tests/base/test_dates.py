@@ -50,10 +50,11 @@ class TestParse:
 
 class TestWrite:
     @pytest.mark.parametrize(
-        ("micro", "tail"), [(0, "00Z"), (10_000, "00.01Z"), (123_999, "00.123Z"), (999, "00Z"), (500_000, "00.5Z")]
+        ("micro", "tail"),
+        [(0, "00Z"), (10_000, "00.01Z"), (123_999, "00.123Z"), (999, "00Z"), (500_000, "00.5Z")],
     )
     def test_vcon_form(self, micro, tail):
-        """vCon dates have UTC, milliseconds at most and no trailing zeros."""
+        """VCon dates have UTC, milliseconds at most and no trailing zeros."""
         moment = datetime(2026, 11, 30, 11, 0, 0, micro, tzinfo=timezone(timedelta(hours=1)))
         assert format_date(moment) == "2026-11-30T10:00:" + tail
 

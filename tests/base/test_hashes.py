@@ -27,7 +27,9 @@ class TestBase64url:
         assert "=" not in text
         assert b64url_decode_strict(text) == data
 
-    @pytest.mark.parametrize("text", ["A", "AA=", "AA==", "AB", "AAB", "A+", "A/", "A A", "AA\n", "é", "AAAAA"])
+    @pytest.mark.parametrize(
+        "text", ["A", "AA=", "AA==", "AB", "AAB", "A+", "A/", "A A", "AA\n", "é", "AAAAA"]
+    )
     def test_not_canonical(self, text):
         """Padding, other alphabets, white space and bits that say nothing are refused."""
         with pytest.raises(MalformedError) as caught:

@@ -23,7 +23,9 @@ class TestUuids:
         clock = ManualClock()
         assert len({uuid7(clock=clock) for _ in range(1000)}) == 1000
 
-    @pytest.mark.parametrize(("domain", "tail"), [("example.com", "832a-bc92ac6830cd"), ("strolid.com", "a776-374dc8835ce7")])
+    @pytest.mark.parametrize(
+        ("domain", "tail"), [("example.com", "832a-bc92ac6830cd"), ("strolid.com", "a776-374dc8835ce7")]
+    )
     def test_version_8_domain(self, domain, tail):
         """The tail of a version 8 UUID is the high 62 bits of SHA-1 of the domain (record.md D-10)."""
         value = uuid8(domain)

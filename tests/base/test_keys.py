@@ -63,7 +63,7 @@ class TestFileScheme:
     def test_not_a_key(self, tmp_path):
         """Junk, a weak RSA key and a foreign curve are refused, and the content is not quoted."""
         weak = [
-            rsa.generate_private_key(65537, 1024),  # noqa: S505 - refused is what is tested
+            rsa.generate_private_key(65537, 1024),
             ec.generate_private_key(ec.SECP256K1()),
         ]
         pems = [b"canary-secret"] + [
@@ -105,7 +105,9 @@ def test_one_key_for_two_purposes():
     signer = keys.PrivateKeySigner(ed25519.Ed25519PrivateKey.generate())
     other = keys.PrivateKeySigner(ed25519.Ed25519PrivateKey.generate())
     keys.require_distinct({"proof": signer, "journal": other})
-    assert code_of(keys.require_distinct, {"proof": signer, "journal": other, "record": signer}) == "key-shared"
+    assert (
+        code_of(keys.require_distinct, {"proof": signer, "journal": other, "record": signer}) == "key-shared"
+    )
 
 
 class TestTrustFile:
@@ -117,7 +119,9 @@ class TestTrustFile:
         (kid, read), *rest = keys.read_trusted_keys(tmp_path / "t").items()
         assert (kid, read.public_bytes_raw(), rest) == (keys.key_id(key), key.public_bytes_raw(), [])
 
-    @pytest.mark.parametrize("bad", ["x", "0011223344556677 AAAA c", "0011223344556677 " + "A" * 43, "\u00e9 \u00e9"])
+    @pytest.mark.parametrize(
+        "bad", ["x", "0011223344556677 AAAA c", "0011223344556677 " + "A" * 43, "\u00e9 \u00e9"]
+    )
     def test_malformed(self, tmp_path, bad):
         """A line that is no key, or whose id is not that of its key, is refused with its number."""
         (tmp_path / "t").write_text("# first\n" + bad + "\n")

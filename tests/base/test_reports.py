@@ -67,6 +67,11 @@ def test_error_shape():
     """An error has code, message, place and hint in the shape that scripts read."""
     error = OnrecordError("m", code="c-d", hint="h", where=Where("f", line=3, pointer="/a"))
     assert error.to_json() == {
-        "error": {"code": "c-d", "message": "m", "where": {"file": "f", "line": 3, "pointer": "/a"}, "hint": "h"}
+        "error": {
+            "code": "c-d",
+            "message": "m",
+            "where": {"file": "f", "line": 3, "pointer": "/a"},
+            "hint": "h",
+        }
     }
     assert str(error.where) == "f:3 at /a"

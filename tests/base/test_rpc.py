@@ -148,7 +148,9 @@ class TestServer:
                 done, _ = await asyncio.wait([echo], timeout=0.05)
                 assert not done, "the echo behind ten waiting requests must wait too"
                 handler.release.set()
-                ids = [json.loads(await echo)["id"]] + [json.loads(await reader.readline())["id"] for _ in range(10)]
+                ids = [json.loads(await echo)["id"]] + [
+                    json.loads(await reader.readline())["id"] for _ in range(10)
+                ]
                 assert sorted(ids) == [*range(10), 99]
                 writer.close()
 
@@ -247,7 +249,9 @@ class TestSocketFile:
 
         asyncio.run(run())
 
-    @pytest.mark.parametrize("make", [lambda p: p.write_text(""), lambda p: p.symlink_to("/tmp"), lambda p: p.mkdir()])
+    @pytest.mark.parametrize(
+        "make", [lambda p: p.write_text(""), lambda p: p.symlink_to("/tmp"), lambda p: p.mkdir()]
+    )
     def test_other_files_stay(self, short_dir, make):
         """A file, a link or a directory in the way is never removed."""
         make(short_dir / "s")
@@ -313,7 +317,10 @@ class TestClients:
         asyncio.run(run())
         (short_dir / "f").unlink()
         thread = answering(short_dir, answer)
-        with BlockingRpcClient(short_dir / "f", expected_uid=None) as client, pytest.raises(NetworkError) as caught:
+        with (
+            BlockingRpcClient(short_dir / "f", expected_uid=None) as client,
+            pytest.raises(NetworkError) as caught,
+        ):
             client.call("m", {}, timeout_ms=5000)
         assert caught.value.code == code
         thread.join()

@@ -63,7 +63,9 @@ class TestLockFile:
             "try: lock_file(Path(sys.argv[1]))\n"
             "except UsageError as e: print(e.code, e)\n"
         )
-        out = subprocess.run([sys.executable, "-c", script, tmp_path / "l"], capture_output=True, text=True).stdout
+        out = subprocess.run(
+            [sys.executable, "-c", script, tmp_path / "l"], capture_output=True, text=True
+        ).stdout
         assert out.startswith("already-running")
         assert f"pid {os.getpid()}" in out
         lock.release()

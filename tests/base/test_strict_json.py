@@ -136,7 +136,9 @@ class TestRefused:
         """A byte order mark is refused before anything is parsed."""
         assert reason_of(b"\xef\xbb\xbf{}") == "bom"
 
-    @pytest.mark.parametrize("raw", [b'["\xff"]', b'["\xc0\x80"]', b'["\xed\xa0\x80"]', b'["\xf4\x90\x80\x80"]'])
+    @pytest.mark.parametrize(
+        "raw", [b'["\xff"]', b'["\xc0\x80"]', b'["\xed\xa0\x80"]', b'["\xf4\x90\x80\x80"]']
+    )
     def test_not_utf8(self, raw):
         """Bad bytes, overlong forms, encoded surrogates and code points beyond Unicode are refused."""
         assert reason_of(raw) == "not_utf8"
@@ -218,7 +220,9 @@ class TestProperties:
     @given(
         st.recursive(
             st.none() | st.integers() | st.floats() | st.text(max_size=4),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+            ),
         )
     )
     def test_shortcut_on_written_values(self, value):
@@ -235,7 +239,9 @@ class TestProperties:
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=5),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+            ),
             max_leaves=20,
         )
     )

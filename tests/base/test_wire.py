@@ -1,4 +1,5 @@
 """Lines and framing of call-proof.md 4.2."""
+# ruff: noqa: E501 - a table of broken lines reads best with one a line
 
 from __future__ import annotations
 
@@ -67,7 +68,12 @@ class TestReadLine:
         """Every broken line has an answer with code, reason and class, and its id whenever it can be found."""
         got = answer(line)
         data = got["error"]["data"]
-        assert (got["id"], got["error"]["code"], data["reason"], data.get("detail")) == (id_, code, reason, detail)
+        assert (got["id"], got["error"]["code"], data["reason"], data.get("detail")) == (
+            id_,
+            code,
+            reason,
+            detail,
+        )
 
     def test_recursion_in_recovery(self):
         """A line too deep even for the lenient reader is answered with id null."""
@@ -88,7 +94,9 @@ class TestAnswers:
         assert "data" not in json.loads(error_line(None, -1, "m"))["error"]
 
     @pytest.mark.req("CP-129")
-    @pytest.mark.parametrize("spelled", ["authority_unreachable", "Authority-Unreachable", "AUTHORITY UNREACHABLE"])
+    @pytest.mark.parametrize(
+        "spelled", ["authority_unreachable", "Authority-Unreachable", "AUTHORITY UNREACHABLE"]
+    )
     def test_reason_is_folded(self, spelled):
         """Receivers fold case, hyphen and blank before they branch on a reason."""
         assert RpcError(-32021, "m", {"reason": spelled}).reason == "authority_unreachable"
@@ -100,7 +108,9 @@ class TestAnswers:
 
 
 class TestLineSplitter:
-    @given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.integers(1, 30))
+    @given(
+        st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.integers(1, 30)
+    )
     def test_any_chunks(self, lines, size):
         """However a stream is cut into chunks, the same lines come out and the rest stays pending."""
         stream = b"".join(line + b"\n" for line in lines) + b"rest"

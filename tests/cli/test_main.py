@@ -26,7 +26,7 @@ class TestEntry:
         status, out, _ = run(capsys, "--help")
         assert status == 0
         for verb in set(cli.VERBS) - cli.HIDDEN:
-            assert re.search(rf"^  {verb} ", out, re.M)
+            assert re.search(rf"^  {verb} ", out, re.MULTILINE)
         assert run(capsys)[0] == 2
 
     def test_version(self, capsys):
@@ -86,7 +86,12 @@ class TestEntry:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("plain é 漢", "plain é 漢"), ("a\nb", "a\\u{a}b"), ("\x1b[0m", "\\u{1b}[0m"), ("\u202ex\u200b", "\\u{202e}x\\u{200b}")],
+    [
+        ("plain é 漢", "plain é 漢"),
+        ("a\nb", "a\\u{a}b"),
+        ("\x1b[0m", "\\u{1b}[0m"),
+        ("\u202ex\u200b", "\\u{202e}x\\u{200b}"),
+    ],
 )
 def test_visible(text, shown):
     """Control, bidirectional and zero-width characters are escaped, letters of any script stay."""

@@ -32,10 +32,10 @@ class Principal:
 def harden(
     *, refuse_root: bool = True, death_signal: int | None = signal.SIGTERM, parent_pid: int | None = None
 ) -> None:
-    """Make this process a good daemon: no new privileges, no core dump, private files, end with the parent.
+    """Make this process a good daemon: no new privileges, no core dump, private files, ends with its parent.
 
-    `death_signal` is sent by the kernel when the parent ends (None: live on). `parent_pid` is who started us; when it
-    is gone already, this process exits. With `refuse_root`, uid 0 is refused, since uid 0 is nobody's (running.md R-02).
+    `death_signal` is sent by the kernel when the parent ends (None: live on). `parent_pid` is who started us; when
+    it is gone already, this process exits. With `refuse_root`, uid 0 is refused: it is nobody's (running.md R-02).
 
     Raises `UsageError` with code "runs-as-root" or "root-again" (root can be had back).
     """

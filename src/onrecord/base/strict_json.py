@@ -62,7 +62,7 @@ class Facts(NamedTuple):
 PLAIN: Final = Facts(floats=False, wide_keys=False)
 
 
-class Refused(MalformedError):  # noqa: N818 - the specification calls it a refusal
+class Refused(MalformedError):
     """A text that is not strict I-JSON; `reason` is a class of call-proof.md 3.2."""
 
     def __init__(self, reason: str) -> None:

@@ -86,7 +86,9 @@ def _read(source: Path) -> dict[str, Any]:
 def _write(path: Path, document: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_durably(path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode(), mode=0o644)
+        replace_durably(
+            path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode(), mode=0o644
+        )
     except OSError as error:
         raise StorageError(
             f"cannot write the policy source ({error.strerror})",
