@@ -6,9 +6,9 @@ import os
 import pytest
 
 from onrecord.authorize.policy import RollbackState, read_bundle
-from onrecord.authorize.policy.rollback import replace_durably
 from onrecord.authorize.policy.source import compose
 from onrecord.base.errors import OnrecordError, PolicyError, StorageError
+from onrecord.base.files import replace_durably
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def load_rules(
     configuration: Configuration, server: str, previous: Bundle | None
 ) -> tuple[ServerRules, Bundle]:
     """Return the rules of `server` and the bundle they stand in. Raises `OnrecordError` as the policy loader does."""
-    from onrecord.authorize.policy.bundle import load_bundle
+    from onrecord.authorize.policy.loading import load_bundle
 
     bundle = load_bundle(
         configuration.policy.bundle,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from onrecord.authorize.policy.bundle import read_policy_file
-from onrecord.authorize.policy.rollback import replace_durably
 from onrecord.authorize.policy.source import BUNDLE_FILE
 from onrecord.base import strict_json
 from onrecord.base.errors import MalformedError, PolicyError, StorageError, UsageError, Where
+from onrecord.base.files import replace_durably
 
 ROOT_NAME = "work"
 """Name of the root, and of the base, of a server that was added by `policy bind --root`."""

@@ -15,10 +15,10 @@ from onrecord.authorize.policy import catalogue
 from onrecord.authorize.policy.advertised import AdvertisedServer, AdvertisedTool
 from onrecord.authorize.policy.bundle import read_policy_file
 from onrecord.authorize.policy.proposals import json_types, propose
-from onrecord.authorize.policy.rollback import replace_durably
 from onrecord.authorize.policy.source import BUNDLE_FILE
 from onrecord.base import strict_json
 from onrecord.base.errors import MalformedError, PolicyError, StorageError, UsageError, Where
+from onrecord.base.files import replace_durably
 
 PIN: Final = "inputSchemaSha256"
 

@@ -5,16 +5,16 @@ Source: call-proof.md 8.2. The counter `nv` is that of a TPM, which is for later
 
 from __future__ import annotations
 
-import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from onrecord.authorize.policy.bundle import Bundle, LoadedVersion, check_succession
+from onrecord.authorize.policy.bundle import Bundle, LoadedVersion
+from onrecord.authorize.policy.loading import check_succession
 from onrecord.base import strict_json
 from onrecord.base.canonical import compact
 from onrecord.base.errors import MalformedError, PolicyError, StorageError, Where
+from onrecord.base.files import read_regular, replace_durably
 
 MAX_STATE_BYTES: Final = 4096
 """Largest state file read; ours has about 110 bytes."""
@@ -36,14 +36,9 @@ class RollbackState:
         """
         where = Where(file=str(path))
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            data = read_regular(path, limit_bytes=MAX_STATE_BYTES)
         except FileNotFoundError:
             return cls(path, None)
-        except OSError as error:
-            raise _damaged(f"cannot open the file ({error.strerror})", where) from error
-        try:
-            with os.fdopen(descriptor, "rb") as file:
-                data = file.read(MAX_STATE_BYTES + 1)
         except OSError as error:
             raise _damaged(f"cannot read the file ({error.strerror})", where) from error
         try:
@@ -90,30 +85,6 @@ class RollbackState:
                     where=Where(file=str(self.path)),
                 ) from error
         return RollbackState(self.path, version)
-
-
-def replace_durably(path: Path, data: bytes, *, mode: int) -> None:
-    """Replace a file at once: temporary file, fsync, rename, fsync of the directory.
-
-    Raises `OSError`; the old file is then untouched and no temporary file stays behind.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        os.rename(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _damaged(message: str, where: Where) -> PolicyError:

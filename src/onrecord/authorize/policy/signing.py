@@ -10,13 +10,14 @@ from datetime import datetime
 from pathlib import Path
 
 from onrecord.authorize.policy import signatures
-from onrecord.authorize.policy.bundle import Bundle, PolicyLintError, read_bundle, read_policy_file
+from onrecord.authorize.policy.bundle import Bundle, read_bundle, read_policy_file
 from onrecord.authorize.policy.cedar import Policy
 from onrecord.authorize.policy.lint import Mode
-from onrecord.authorize.policy.rollback import replace_durably
+from onrecord.authorize.policy.loading import PolicyLintError
 from onrecord.authorize.policy.source import Source, read_checked, read_source
 from onrecord.authorize.policy.tables import Outcome, failures, run_rows
 from onrecord.base.errors import PolicyError, StorageError, Where
+from onrecord.base.files import replace_durably
 from onrecord.base.keys import Signer
 
 

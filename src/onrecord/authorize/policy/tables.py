@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from onrecord.authorize.policy.bundle import PolicyLintError, malformed, read_policy_file
+from onrecord.authorize.policy.bundle import malformed, read_policy_file
 from onrecord.authorize.policy.cedar import Policy
 from onrecord.authorize.policy.codes import finding
 from onrecord.authorize.policy.decisions import CallRequest, Decision, Effect
+from onrecord.authorize.policy.loading import PolicyLintError
 from onrecord.authorize.policy.model import Record
 from onrecord.base import strict_json
 from onrecord.base.errors import Where

@@ -1,0 +1,69 @@
+"""Reading and replacing files whose place others may have touched.
+
+Both functions raise `OSError` as the operating system does: what a missing or a linked file means, and under which
+code that is told, each caller knows better.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+
+def read_regular(path: Path, *, limit_bytes: int, follow: bool = False) -> bytes:
+    """Return the bytes of a regular file; neither a link (without `follow`), a pipe nor a device is read.
+
+    Raises `OSError`, with errno EFBIG for a file of more than `limit_bytes` and EINVAL for what is no regular file.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        parts = []
+        left = limit_bytes + 1
+        while left and (part := os.read(descriptor, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+    finally:
+        os.close(descriptor)
+    if not left:
+        raise OSError(errno.EFBIG, f"larger than {limit_bytes} bytes")
+    return b"".join(parts)
+
+
+def replace_durably(path: Path, data: bytes, *, mode: int) -> None:
+    """Put `data` in the place of a file at once: temporary file, fsync, rename, fsync of the directory.
+
+    Raises `OSError`; the old file is then untouched and no temporary file stays behind.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        try:
+            os.fchmod(descriptor, mode)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
