@@ -11,33 +11,48 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 
-def read_regular(path: Path, *, limit_bytes: int, follow: bool = False) -> bytes:
-    """Return the bytes of a regular file; neither a link (without `follow`), a pipe nor a device is read.
+@contextlib.contextmanager
+def regular_file(path: Path, *, follow: bool = False) -> Iterator[tuple[int, os.stat_result]]:
+    """Open a regular file for reading; neither a link (without `follow`), a pipe nor a device is opened.
 
-    Raises `OSError`, with errno EFBIG for a file of more than `limit_bytes` and EINVAL for what is no regular file.
+    Gives the descriptor and its status, so that owner and mode are those of what is read. Raises `OSError`, with
+    errno EINVAL for what is no regular file.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     descriptor = os.open(path, flags)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        parts = []
-        left = limit_bytes + 1
-        while left and (part := os.read(descriptor, min(left, 1 << 20))):
-            parts.append(part)
-            left -= len(part)
+        yield descriptor, status
     finally:
         os.close(descriptor)
+
+
+def read_bounded(descriptor: int, *, limit_bytes: int) -> bytes:
+    """Read to the end. Raises `OSError`, with errno EFBIG if there are more than `limit_bytes`."""
+    parts = []
+    left = limit_bytes + 1
+    while left and (part := os.read(descriptor, min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
     if not left:
         raise OSError(errno.EFBIG, f"larger than {limit_bytes} bytes")
     return b"".join(parts)
 
 
-def replace_durably(path: Path, data: bytes, *, mode: int) -> None:
-    """Put `data` in the place of a file at once: temporary file, fsync, rename, fsync of the directory.
+def read_regular(path: Path, *, limit_bytes: int, follow: bool = False) -> bytes:
+    """Return the bytes of a regular file. Raises `OSError` as `regular_file` and `read_bounded` do."""
+    with regular_file(path, follow=follow) as (descriptor, _):
+        return read_bounded(descriptor, limit_bytes=limit_bytes)
+
+
+def replace_whole(path: Path, data: bytes, *, mode: int, durable: bool = True) -> None:
+    """Put `data` in the place of a file at once: temporary file, rename and, when `durable`, fsync of both.
 
     Raises `OSError`; the old file is then untouched and no temporary file stays behind.
     """
@@ -49,7 +64,8 @@ def replace_durably(path: Path, data: bytes, *, mode: int) -> None:
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         os.rename(temporary, path)
@@ -57,7 +73,8 @@ def replace_durably(path: Path, data: bytes, *, mode: int) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)
 
 
 def sync_directory(path: Path) -> None:

@@ -5,6 +5,7 @@ Users may add a scheme: `SCHEMES["vault"] = open_vault_key`, a function from the
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from onrecord.base.errors import ConfigurationError, KeyAccessError, MalformedError, Where
+from onrecord.base.files import read_bounded, regular_file
 from onrecord.base.hashes import b64url, b64url_decode_strict
 
 PublicKey = ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey | rsa.RSAPublicKey
@@ -149,28 +151,15 @@ def read_private_file(path: Path) -> bytes:
     """
     where = Where(file=str(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        with regular_file(path) as (descriptor, status):
+            _check_private(status, where)
+            return read_bounded(descriptor, limit_bytes=MAX_KEY_FILE_BYTES)
     except OSError as error:
-        raise KeyAccessError(
-            f"cannot open the file ({error.strerror})", code="key-missing", where=where
-        ) from error
-    try:
-        _check_private(os.fstat(descriptor), where)
-        data = os.read(descriptor, MAX_KEY_FILE_BYTES + 1)
-    except OSError as error:
-        raise KeyAccessError(
-            f"cannot read the file ({error.strerror})", code="key-missing", where=where
-        ) from error
-    finally:
-        os.close(descriptor)
-    if len(data) > MAX_KEY_FILE_BYTES:
-        raise KeyAccessError("the file is too large for a key", code="key-malformed", where=where)
-    return data
+        code = "key-malformed" if error.errno in (errno.EINVAL, errno.EFBIG) else "key-missing"
+        raise KeyAccessError(f"cannot read the file ({error.strerror})", code=code, where=where) from error
 
 
 def _check_private(status: os.stat_result, where: Where) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise KeyAccessError("not a regular file", code="key-malformed", where=where)
     if status.st_uid != os.geteuid():
         raise KeyAccessError(
             f"the file belongs to uid {status.st_uid}, this process has uid {os.geteuid()}",

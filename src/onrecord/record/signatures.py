@@ -36,9 +36,9 @@ from onrecord.record.checks.collector import Collector
 from onrecord.record.opening import ENCRYPTED, UNSIGNED, Form, open_form
 from onrecord.record.vcon.bodies import body_bytes
 from onrecord.record.vcon.canonical_text import is_canonical
-from onrecord.record.vcon.event_types import SUPPORTED_EXTENSIONS
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.reader import MAX_BYTES
+from onrecord.record.vcon.versions import unsupported_critical
 
 REQUIRED: Final = frozenset(["form", "signature", "chain", "key-validity"])
 """Axes without which there is no verdict (running.md 9)."""
@@ -182,11 +182,8 @@ class _Verification:
         for code, pointer in self._document.notes:
             self._vcon.add(code, pointer)
         vcon = self._document.value
-        name = "critical" if "critical" in vcon else "must_support"
-        listed = vcon.get(name)
-        for index, extension in enumerate(listed if isinstance(listed, list) else ()):
-            if not isinstance(extension, str) or extension not in SUPPORTED_EXTENSIONS:
-                self._vcon.add("critical-unsupported", f"/{name}/{index}")
+        for pointer in unsupported_critical(vcon):
+            self._vcon.add("critical-unsupported", pointer)
         if vcon.get("updated_at") is None:
             self._vcon.add("updated-at-missing", "/updated_at")
         if self._reject_after is not None:

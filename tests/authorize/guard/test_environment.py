@@ -73,7 +73,7 @@ def test_it_must_belong_to_the_server(tmp_path):
     """A file of another uid is not read."""
     with pytest.raises(ConfigurationError) as e:
         read_env_file(secrets(tmp_path, "A=1\n"), owner=os.getuid() + 1)
-    assert e.value.code == "env-file-owner"
+    assert e.value.code == "env-file-malformed"
 
 
 def test_links_and_fifos_are_not_read(tmp_path):
@@ -83,7 +83,7 @@ def test_links_and_fifos_are_not_read(tmp_path):
     os.mkfifo(tmp_path / "fifo", 0o600)
     for name, code in (
         ("link", "env-file-missing"),
-        ("fifo", "env-file-owner"),
+        ("fifo", "env-file-malformed"),
         ("absent", "env-file-missing"),
     ):
         with pytest.raises(ConfigurationError) as e:

@@ -8,7 +8,7 @@ import pytest
 from onrecord.authorize.policy import RollbackState, read_bundle
 from onrecord.authorize.policy.source import compose
 from onrecord.base.errors import OnrecordError, PolicyError, StorageError
-from onrecord.base.files import replace_durably
+from onrecord.base.files import replace_whole
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_order_of_writing(tmp_path, monkeypatch):
         os, "fsync", lambda fd: (done.append(f"fsync {os.path.isdir(f'/proc/self/fd/{fd}')}"), fsync(fd))
     )
     monkeypatch.setattr(os, "rename", lambda a, b: (done.append("rename"), rename(a, b)))
-    replace_durably(tmp_path / "f", b"x", mode=0o600)
+    replace_whole(tmp_path / "f", b"x", mode=0o600)
     assert done == ["fsync False", "rename", "fsync True"]
 
 

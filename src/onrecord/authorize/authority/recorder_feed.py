@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,6 +19,7 @@ from onrecord.authorize.authority.reasons import DECISION_RECORDS, RecordType
 from onrecord.base.canonical import compact
 from onrecord.base.dates import format_ms
 from onrecord.base.errors import MalformedError, NetworkError, OnrecordError
+from onrecord.base.files import read_regular, replace_whole
 from onrecord.base.ids import random_id
 from onrecord.base.namespaces import PROTOCOL_VERSION
 from onrecord.base.rpc_client import RpcClient
@@ -304,16 +304,9 @@ class RecorderFeed:
 
     def _save(self) -> None:
         self._saved_ns = self._clock.boottime_ns()
-        temporary = self._cursor_file.with_suffix(".new")
-        with contextlib.suppress(OSError):
-            descriptor = os.open(
-                temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-            )
-            try:
-                os.write(descriptor, compact(self._cursor._asdict()) + b"\n")
-            finally:
-                os.close(descriptor)
-            os.replace(temporary, self._cursor_file)
+        with contextlib.suppress(OSError):  # everything is offered again without it
+            line = compact(self._cursor._asdict()) + b"\n"
+            replace_whole(self._cursor_file, line, mode=0o600, durable=False)
 
 
 def _count(answer: Any, member: str) -> int:
@@ -326,16 +319,10 @@ def _count(answer: Any, member: str) -> int:
 def _read_cursor(path: Path) -> Cursor | None:
     """Return the cursor, or None if there is none that can be used; then everything is offered again."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        value, _ = parse(os.read(descriptor, 4096))
+        value, _ = parse(read_regular(path, limit_bytes=4096))
         cursor = Cursor(**value)
     except (OnrecordError, OSError, TypeError):
         return None
-    finally:
-        os.close(descriptor)
     counts: tuple[Any, ...] = (cursor.base, cursor.through, cursor.seq)
     source: Any = cursor.source
     good = type(source) is str and all(type(count) is int and count >= 0 for count in counts)

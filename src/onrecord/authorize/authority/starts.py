@@ -5,11 +5,11 @@ Source: call-proof.md 5.6.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from onrecord.authorize.evidence.interface import START_ID_BYTES
 from onrecord.base.errors import StorageError, Where
+from onrecord.base.files import read_regular, replace_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,16 +27,8 @@ def next_start_id(path: Path, *, randomness: Callable[[int], bytes]) -> bytes:
     start_id = randomness(START_ID_BYTES)
     while start_id == before:
         start_id = randomness(START_ID_BYTES)
-    temporary = path.with_suffix(".new")
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(temporary, flags, 0o600)
-        try:
-            os.write(descriptor, start_id.hex().encode("ascii") + b"\n")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, path)
+        replace_whole(path, start_id.hex().encode("ascii") + b"\n", mode=0o600)
     except OSError as error:
         raise StorageError(
             f"cannot remember the start id ({error.strerror})",
@@ -48,12 +40,6 @@ def next_start_id(path: Path, *, randomness: Callable[[int], bytes]) -> bytes:
 
 def _read(path: Path) -> bytes | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return bytes.fromhex(os.read(descriptor, 64).decode("ascii"))
+        return bytes.fromhex(read_regular(path, limit_bytes=64).decode("ascii"))
     except (OSError, ValueError):
         return None
-    finally:
-        os.close(descriptor)

@@ -22,6 +22,7 @@ from onrecord.authorize.policy import load_bundle
 from onrecord.authorize.setup import ca_certificate_path, ca_key_path
 from onrecord.authorize.setup.renewal import read_certificates
 from onrecord.base.errors import KeyAccessError, OnrecordError, Where
+from onrecord.base.files import read_regular
 from onrecord.base.keys import MAX_KEY_FILE_BYTES, PublicKey, key_id, read_trusted_keys
 
 if TYPE_CHECKING:
@@ -106,9 +107,7 @@ def _public_key(path: Path, purpose: str) -> PublicKey:
     """Return the public half of a key file, for whoever may read it; its ownership is checked elsewhere."""
     where = Where(file=str(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            data = stream.read(MAX_KEY_FILE_BYTES)
+        data = read_regular(path, limit_bytes=MAX_KEY_FILE_BYTES)
     except PermissionError:
         raise KeyAccessError("not readable for this uid", code="key-hidden", where=where) from None
     except OSError as error:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from onrecord.authorize.guard.log import GuardLog
+from onrecord.base.files import replace_whole
 
 FILE_NAME: Final = "checkpoint.json"
 
@@ -45,14 +45,9 @@ class CheckpointFile:
         checkpoint, self._newest = self._newest, None
         if checkpoint is None or self._is_older(checkpoint):
             return
-        fresh = self._path.with_name(f".checkpoint-{os.getpid()}")
         try:
-            descriptor = os.open(
-                fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-            )
-            with open(descriptor, "wb") as file:
-                file.write(orjson.dumps(dict(checkpoint)) + b"\n")
-            os.replace(fresh, self._path)
+            line = orjson.dumps(dict(checkpoint)) + b"\n"
+            replace_whole(self._path, line, mode=0o600, durable=False)
         except OSError as error:
             self._log.event("checkpoint.not-kept", error=error.strerror)
 

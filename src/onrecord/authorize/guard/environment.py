@@ -5,6 +5,7 @@ Source: running.md 5.1, call-proof.md 1.4.
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from onrecord.base.errors import ConfigurationError, Where
+from onrecord.base.files import read_bounded, regular_file
 
 ENV_FILE_BYTES: Final = 1 << 20
 """Longest env file; a longer one is a mistake in the configuration."""
@@ -49,6 +51,24 @@ def server_environment(
     return environment
 
 
+def _check_private(path: Path, status: os.stat_result, *, owner: int) -> None:
+    where = Where(str(path))
+    if status.st_uid != owner:
+        raise ConfigurationError(
+            f"the env file must belong to uid {owner}, it belongs to uid {status.st_uid}",
+            code="env-file-owner",
+            where=where,
+            hint=f"chown {owner} {path}",
+        )
+    if status.st_mode & 0o077:
+        raise ConfigurationError(
+            f"the env file has mode {stat.S_IMODE(status.st_mode):04o}, others can read it",
+            code="env-file-mode",
+            where=where,
+            hint=f"chmod 600 {path}",
+        )
+
+
 def read_env_file(path: Path, *, owner: int) -> dict[str, str]:
     """Read lines NAME=value; blank lines and lines that begin with # are skipped, values are taken as they stand.
 
@@ -61,30 +81,14 @@ def read_env_file(path: Path, *, owner: int) -> dict[str, str]:
     """
     where = Where(str(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        with regular_file(path) as (descriptor, status):
+            _check_private(path, status, owner=owner)
+            data = read_bounded(descriptor, limit_bytes=ENV_FILE_BYTES)
     except OSError as error:
+        code = "env-file-malformed" if error.errno in (errno.EINVAL, errno.EFBIG) else "env-file-missing"
         raise ConfigurationError(
-            f"the env file cannot be opened ({error.strerror})", code="env-file-missing", where=where
+            f"the env file cannot be read ({error.strerror})", code=code, where=where
         ) from error
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
-            raise ConfigurationError(
-                f"the env file must be a regular file of uid {owner}, it belongs to uid {status.st_uid}",
-                code="env-file-owner",
-                where=where,
-                hint=f"chown {owner} {path}",
-            )
-        if status.st_mode & 0o077:
-            raise ConfigurationError(
-                f"the env file has mode {stat.S_IMODE(status.st_mode):04o}, others can read it",
-                code="env-file-mode",
-                where=where,
-                hint=f"chmod 600 {path}",
-            )
-        data = file.read(ENV_FILE_BYTES + 1)
-    if len(data) > ENV_FILE_BYTES:
-        raise ConfigurationError("the env file is too long", code="env-file-malformed", where=where)
     variables: dict[str, str] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         text = os.fsdecode(line.removesuffix(b"\r"))

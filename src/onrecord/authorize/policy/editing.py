@@ -13,7 +13,7 @@ from onrecord.authorize.policy.bundle import read_policy_file
 from onrecord.authorize.policy.source import BUNDLE_FILE
 from onrecord.base import strict_json
 from onrecord.base.errors import MalformedError, PolicyError, StorageError, UsageError, Where
-from onrecord.base.files import replace_durably
+from onrecord.base.files import replace_whole
 
 ROOT_NAME = "work"
 """Name of the root, and of the base, of a server that was added by `policy bind --root`."""
@@ -86,9 +86,7 @@ def _read(source: Path) -> dict[str, Any]:
 def _write(path: Path, document: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_durably(
-            path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode(), mode=0o644
-        )
+        replace_whole(path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode(), mode=0o644)
     except OSError as error:
         raise StorageError(
             f"cannot write the policy source ({error.strerror})",

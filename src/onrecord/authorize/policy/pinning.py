@@ -18,7 +18,7 @@ from onrecord.authorize.policy.proposals import json_types, propose
 from onrecord.authorize.policy.source import BUNDLE_FILE
 from onrecord.base import strict_json
 from onrecord.base.errors import MalformedError, PolicyError, StorageError, UsageError, Where
-from onrecord.base.files import replace_durably
+from onrecord.base.files import replace_whole
 
 PIN: Final = "inputSchemaSha256"
 
@@ -91,7 +91,7 @@ class ServerSource:
         lines = ",\n".join(f" {json.dumps(binding, ensure_ascii=False)}" for binding in bindings)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            replace_durably(self.file, f"[\n{lines}\n]\n".encode(), mode=0o644)
+            replace_whole(self.file, f"[\n{lines}\n]\n".encode(), mode=0o644)
         except OSError as error:
             raise StorageError(
                 f"cannot write the bindings ({error.strerror})",

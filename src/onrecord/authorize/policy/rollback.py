@@ -14,7 +14,7 @@ from onrecord.authorize.policy.loading import check_succession
 from onrecord.base import strict_json
 from onrecord.base.canonical import compact
 from onrecord.base.errors import MalformedError, PolicyError, StorageError, Where
-from onrecord.base.files import read_regular, replace_durably
+from onrecord.base.files import read_regular, replace_whole
 
 MAX_STATE_BYTES: Final = 4096
 """Largest state file read; ours has about 110 bytes."""
@@ -77,7 +77,7 @@ class RollbackState:
         if version != self.previous:
             data = compact({"version": version.version, "sha256": version.sha256, "nv": 0}) + b"\n"
             try:
-                replace_durably(self.path, data, mode=0o600)
+                replace_whole(self.path, data, mode=0o600)
             except OSError as error:
                 raise StorageError(
                     f"cannot write the policy state ({error.strerror})",

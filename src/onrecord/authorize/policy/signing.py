@@ -17,7 +17,7 @@ from onrecord.authorize.policy.loading import PolicyLintError
 from onrecord.authorize.policy.source import Source, read_checked, read_source
 from onrecord.authorize.policy.tables import Outcome, failures, run_rows
 from onrecord.base.errors import PolicyError, StorageError, Where
-from onrecord.base.files import replace_durably
+from onrecord.base.files import replace_whole
 from onrecord.base.keys import Signer
 
 
@@ -77,8 +77,8 @@ def sign_source(
     try:
         # First the signature: between the two renames the old bundle is unsigned, never the other way round, so that
         # an interrupted run leaves a bundle whose version is still the old one.
-        replace_durably(signature_path, line.encode(), mode=0o644)
-        replace_durably(bundle, checked.source.data, mode=0o644)
+        replace_whole(signature_path, line.encode(), mode=0o644)
+        replace_whole(bundle, checked.source.data, mode=0o644)
     except OSError as error:
         raise StorageError(
             f"cannot write the bundle ({error.strerror})",

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from onrecord.base import files
 from onrecord.base.errors import ConfigurationError, Where
 
 
@@ -87,17 +88,14 @@ def replace(path: Path, data: bytes, *, mode: int, owner: Owner | None = None) -
 
 
 def sync_directory(path: Path) -> None:
-    """Make a new name in a directory survive a power cut."""
+    """Make a new name in a directory survive a power cut.
+
+    Raises `ConfigurationError` with code "cannot-write".
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        files.sync_directory(path)
     except OSError as error:
         raise _failed(path, error) from error
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        raise _failed(path, error) from error
-    finally:
-        os.close(descriptor)
 
 
 def _failed(path: Path, error: OSError) -> ConfigurationError:

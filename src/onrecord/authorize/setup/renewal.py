@@ -22,6 +22,7 @@ from onrecord.authorize.setup.initialize import ca_certificate_path, ca_key_path
 from onrecord.base.configuration import user_gid
 from onrecord.base.dates import utc_now
 from onrecord.base.errors import ConfigurationError, KeyAccessError, Where
+from onrecord.base.files import read_regular
 from onrecord.base.keys import MAX_KEY_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ def read_certificates(path: Path) -> tuple[x509.Certificate, ...]:
 
 def _read(path: Path) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            return stream.read(MAX_KEY_FILE_BYTES)
+        return read_regular(path, limit_bytes=MAX_KEY_FILE_BYTES)
     except OSError as error:
         raise ConfigurationError(
             f"cannot read ({error.strerror})", code="certificate-unreadable", where=Where(file=str(path))

@@ -39,7 +39,7 @@ def check_vcon(context: Context, engine: Engine) -> None:
     _check_references(context)
     if vcon.get("group") not in (None, [], {}, ""):
         context.add("group-present", "/group")
-    if all(vcon.get(name) in (None, []) for name in ("parties", "dialog", "analysis", "attachments")):
+    if all(vcon.get(name) is None for name in ("parties", "dialog", "analysis", "attachments")):
         context.add("conversation-empty", "")
     if (context.sizes["dialog"] or context.sizes["events"]) and not context.sizes["sessions"]:
         context.add("session-required", "/sessions")
@@ -69,22 +69,23 @@ def _check_version_member(context: Context) -> None:
     stated = context.vcon.get("vcon")
     if stated is None:
         return
-    context.add("version-member-present", "/vcon")
     if isinstance(stated, str) and stated not in KNOWN:
         data = {"read_as": ALIASES[stated]} if stated in ALIASES else None
         context.add("version-unknown", "/vcon", data=data)
+    else:
+        context.add("version-member-present", "/vcon")
 
 
 def _check_extensions(context: Context) -> None:
     for index, name in _named(context.vcon.get("extensions")):
         if name not in SUPPORTED_EXTENSIONS:
             context.add("extension-unknown", f"/extensions/{index}")
-    member = "critical" if "critical" in context.vcon else "must_support"
-    for index, name in _named(context.vcon.get(member)):
-        if name not in SUPPORTED_EXTENSIONS:
-            context.add("critical-unsupported", f"/{member}/{index}")
-        elif name not in context.extensions:
-            context.add("critical-not-listed", f"/{member}/{index}")
+    for member in CRITICAL_MEMBERS:
+        for index, name in _named(context.vcon.get(member)):
+            if name not in SUPPORTED_EXTENSIONS:
+                context.add("critical-unsupported", f"/{member}/{index}")
+            elif name not in context.extensions:
+                context.add("critical-not-listed", f"/{member}/{index}")
 
 
 def _named(value: Any) -> list[tuple[int, str]]:

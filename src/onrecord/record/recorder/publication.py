@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from onrecord.base.errors import StorageError, Where
+from onrecord.base.files import sync_directory
 
 UNSIGNED: Final = "unsigned"
 """Directory of vCons that wait for the signing key."""
@@ -87,7 +88,7 @@ class Publication:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
     def remove(self, path: Path) -> None:
         """Remove a file if it is there."""
@@ -102,7 +103,7 @@ class Publication:
         for one in reversed(missing):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(one, self._directory_mode)
-            _sync_directory(one.parent)
+            sync_directory(one.parent)
 
     @contextlib.contextmanager
     def _open_modes(self) -> Iterator[None]:
@@ -126,14 +127,6 @@ def _rename_new(source: Path, target: Path) -> None:
         os.rename(source, target)
     else:
         os.unlink(source)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _failed(code: str, error: OSError, path: Path) -> StorageError:

@@ -5,8 +5,6 @@ Source: running.md 9, 12 (signing key missing or expired).
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 
 from onrecord.base.dates import SYSTEM_CLOCK, Clock
 from onrecord.base.errors import KeyAccessError, Where
+from onrecord.base.files import read_regular
 from onrecord.base.keys import Signer, signer_from_uri
 
 MAX_CHAIN_BYTES: Final = 1 << 20
@@ -81,7 +80,7 @@ def load_chain(path: Path) -> Sequence[x509.Certificate]:
     """
     where = Where(str(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        data = read_regular(path, limit_bytes=MAX_CHAIN_BYTES)
     except OSError as error:
         raise KeyAccessError(
             f"the certificates of the record key cannot be read ({error.strerror})",
@@ -89,12 +88,8 @@ def load_chain(path: Path) -> Sequence[x509.Certificate]:
             where=where,
             hint="onrecord init makes them; keys.record_chain names the file",
         ) from error
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise KeyAccessError("the certificates are no file", code="chain-malformed", where=where)
-        data = stream.read(MAX_CHAIN_BYTES + 1)
     try:
-        chain = x509.load_pem_x509_certificates(data) if len(data) <= MAX_CHAIN_BYTES else []
+        chain = x509.load_pem_x509_certificates(data)
     except ValueError:
         chain = []
     if not chain:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from onrecord.base.errors import OnrecordError, UsageError, Where
+from onrecord.record.vcon.event_types import SUPPORTED_EXTENSIONS
 
 KNOWN: Final = ("0.0.1", "0.0.2", "0.3.0", "0.4.0", "0.5.0")
 """Syntax versions of vCon core, oldest first (record.md 1.1)."""
@@ -18,6 +19,9 @@ CHECKED: Final = frozenset(["0.5.0"])
 
 ALIASES: Final = {"0.0.3": "0.3.0"}
 """Values seen in the wild that stand for a version (record.md 1.1)."""
+
+CRITICAL_MEMBERS: Final = ("critical", "must_support")
+"""Names of the list of extensions that a reader must know, newest first; each is honoured in every version."""
 
 _OLDEST_NAMES: Final = ("mimetype", "alg", "signature")
 _LISTS: Final = ("dialog", "analysis", "attachments")
@@ -70,6 +74,27 @@ def _has_oldest_names(vcon: Mapping[str, Any]) -> bool:
                 if isinstance(element, dict) and any(name in element for name in _OLDEST_NAMES):
                     return True
     return False
+
+
+def unsupported_critical(vcon: Mapping[str, Any]) -> list[str]:
+    """Return the pointers of what a vCon calls critical and this release does not know. No such vCon is processed.
+
+    A list that is no list, or an entry that is no name, cannot be known either.
+
+    Source: record.md 2.8.
+    """
+    found: list[str] = []
+    for member in CRITICAL_MEMBERS:
+        listed = vcon.get(member)
+        if isinstance(listed, list):
+            found += [
+                f"/{member}/{index}"
+                for index, name in enumerate(listed)
+                if not isinstance(name, str) or name not in SUPPORTED_EXTENSIONS
+            ]
+        elif listed is not None:
+            found.append(f"/{member}")
+    return found
 
 
 def require_checked(version: str, *, file: str | None = None) -> None:
