@@ -73,7 +73,7 @@ def test_it_must_belong_to_the_server(tmp_path):
     """A file of another uid is not read."""
     with pytest.raises(ConfigurationError) as e:
         read_env_file(secrets(tmp_path, "A=1\n"), owner=os.getuid() + 1)
-    assert e.value.code == "env-file-malformed"
+    assert e.value.code == "env-file-owner"
 
 
 def test_links_and_fifos_are_not_read(tmp_path):
