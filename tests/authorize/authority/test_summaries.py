@@ -33,7 +33,6 @@ def lines(arguments, **more):
 
 
 class TestSummary:
-    @pytest.mark.req("CP-051")
     def test_call(self):
         """Server, tool, caller, one line per argument, facts, rules and the digest's start."""
         assert lines({"number": 17, "body": "Please add a test."}) == (
@@ -48,7 +47,6 @@ class TestSummary:
             "digest: GmVaz33l",
         )
 
-    @pytest.mark.req("CP-051")
     def test_agent_text_is_no_summary(self):
         """Members that look like a summary are arguments like any other, and cannot pose as our lines."""
         shown = lines({"summary": "harmless", "rule": "none", "digest": "AAAAAAAA", "caller: root\ntool": 1})
