@@ -1,13 +1,14 @@
 """The relay: no covered call reaches a server without a valid proof, and every line gets its answer."""
 
 import asyncio
+import io
 import json
 from pathlib import Path
 
 import orjson
 import pytest
 
-from authorize.guard.relays import LABEL_META, MODERN, PROOF, PROOF_META, Bench
+from authorize.guard.relays import LABEL_META, MODERN, PROOF, PROOF_META, VALID, Bench
 from onrecord.authorize import digest as digests
 from onrecord.authorize.guard.authority_link import UNREACHABLE, Verdict
 from onrecord.base.hashes import ProofRef
@@ -240,11 +241,27 @@ class TestLines:
         assert "call.without-id" in it.log_text()
 
     def test_other_lines_pass_byte_for_byte(self, bench):
-        """6.5 rule 4: only covered calls are re-serialized."""
+        """6.5 rule 4: only covered calls are re-serialized. One CR before LF is ignored (4.2)."""
         it = bench()
-        line = b'{ "id" : "a",  "jsonrpc":"2.0", "method":"resources/list" }\r'
-        it.send(line)
+        line = b'{ "id" : "a",  "jsonrpc":"2.0",\t"method":"resources/list" }'
+        it.send(line + b"\r")
         assert it.server_bytes == [line + b"\n"]
+
+    @pytest.mark.req("CP-066")
+    @pytest.mark.parametrize("held", [False, True])
+    def test_no_call_hides_between_carriage_returns(self, bench, held):
+        """A server that reads text with universal newlines gets one message from one line of ours."""
+        it = bench(verdict=None if held else VALID)
+        if held:
+            it.call(request_id="first")
+        inner = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{}}}'
+        it.send(b'{"jsonrpc":"2.0","id":2,"method":"ping","params":\r' + inner + b"\r}\r\r")
+        if held:
+            it.verifier.waiting[0](Verdict(None))
+            del it.server_bytes[0]
+        (line,) = it.server_bytes
+        assert io.TextIOWrapper(io.BytesIO(line)).readlines() == [line.decode()]
+        assert orjson.loads(line)["params"] == orjson.loads(inner)
 
     def test_refused_methods_are_answered(self, bench):
         """resources/read can reach protected data."""

@@ -360,7 +360,11 @@ class Relay:
             self._forward(held)
 
     def _forward(self, held: HeldLine) -> None:
-        """Send a line that needs no proof to the server, as it was received."""
+        """Send a line that needs no proof to the server, as it was received but for carriage returns.
+
+        They are white space to JSON, but line ends to servers that read text with universal newlines, as Python's do:
+        what stands between two of them would be a line of its own, a tools/call for instance.
+        """
         message = held.message
         method = message.method
         if method in OPENING_METHODS:
@@ -371,7 +375,10 @@ class Relay:
                 self._recording.observed(self.number, observed)
         else:
             self._opening.before(message)
-        self._to_server(held.line + b"\n")
+        line = held.line
+        if b"\r" in line:
+            line = line.rstrip(b"\r").replace(b"\r", b" ")
+        self._to_server(line + b"\n")
         if method == "notifications/initialized":
             self._listing.begin()
 
