@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from onrecord.base.dates import ManualClock
 from onrecord.base.errors import UsageError
 from onrecord.base.findings import known
-from onrecord.record.ledger import audit
+from onrecord.record.ledger import audit, schema
 from onrecord.record.ledger._c2sp_note import NoteKey
 from onrecord.record.ledger.catalogue import CODES
-from onrecord.record.ledger.checkpoints import CheckpointSigner
+from onrecord.record.ledger.checkpoints import Checkpoint, CheckpointSigner
 from onrecord.record.ledger.journal import Body
 from onrecord.record.ledger.verify import verify_journal, verify_log
 from support.data import shared_data
@@ -551,3 +551,86 @@ def test_catalogue_is_registered():
     """Every code that verification can give is in the registry with its meaning and source."""
     assert set(CODES) <= set(known())
     assert all(code.source.startswith(("transparency.md", "call-proof.md")) for code in CODES.values())
+
+
+class TestTwoFilesOfOneJournal:
+    @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+    def test_shortened_copy_is_not_hidden(self, place, tmp_path, order):
+        """A shortened copy fails whatever stands beside it: a checkpoint is compared with every file of its log."""
+        place.fill(3)
+        short = tmp_path / "journal-1.db"
+        shutil.copy(place.file, short)
+        kept = place.fill(20)
+        files = [(short, place.file)[index] for index in order]
+        report = verify_journal(files, checkpoints=[kept], trusted=place.trusted)
+        assert (report.verdict, report.outcome) == ("failed", "log-truncated")
+        assert [finding.data for finding in report.findings if finding.code == "log-truncated"] == [
+            {"file": str(short)}
+        ]
+
+
+class TestKeyOfAnotherJournal:
+    def test_a_trusted_key_speaks_for_its_own_journal_only(self, place, tmp_path, signer, other_signer):
+        """Who holds the recorder's key cannot go on with, or replace, the authority's journal."""
+        kept = place.fill(3)
+        trusted = place.trusted | {other_signer.kid: other_signer.public_key}
+        assert verify_journal([place.file], checkpoints=[kept], trusted=trusted).verdict == "verified"
+        forged = Place(tmp_path / "forged", other_signer, name=place.name)
+        forged.base.mkdir()
+        own = forged.fill(4)
+        report = verify_journal([forged.file], checkpoints=[kept], trusted=trusted)
+        assert (report.verdict, report.outcome) == ("failed", "checkpoint-signature-invalid")
+        report = verify_journal([place.file], checkpoints=[kept, own], trusted=trusted)
+        assert report.verdict == "failed"
+
+    def test_longer_tail_by_another_key(self, place, signer, other_signer):
+        """Records added under another trusted key's checkpoint are not verified."""
+        kept = place.fill(3)
+        trusted = place.trusted | {other_signer.kid: other_signer.public_key}
+        ((size,),) = place.rows("SELECT max(size) FROM checkpoint")
+        note = place.rows("SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1")[0][0]
+        checkpoint = Checkpoint.open(note, trusted=trusted)
+        again = CheckpointSigner(other_signer, origin=checkpoint.origin).sign(size, checkpoint.root)
+        place.tamper(("UPDATE checkpoint SET note = ? WHERE size = ?", (again, size)))
+        report = verify_journal([place.file], checkpoints=[kept], trusted=trusted)
+        assert (report.verdict, report.outcome) == ("failed", "checkpoint-signature-invalid")
+
+
+class TestFilesThatNeverEnd:
+    @pytest.mark.parametrize("table", ["record", "checkpoint", "node", "body"])
+    def test_view_in_place_of_a_table(self, place, table):
+        """A view that computes rows without end is no table of ours: the file fails, and nothing is read from it."""
+        kept = place.fill(3)
+        columns = {"record": "seq, bytes", "checkpoint": "size, note", "node": "level, idx, hash"}.get(
+            table, "seq, part, salt, bytes"
+        )
+        values = ", ".join(["x"] + ["NULL"] * columns.count(","))
+        connection = sqlite3.connect(place.file, isolation_level=None)
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
+        connection.execute(
+            f"CREATE VIEW {table}({columns}) AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
+            f"SELECT {values} FROM c"
+        )
+        connection.close()
+        report = place.verify(kept)
+        assert (report.verdict, report.outcome) == ("failed", "journal-schema")
+
+    def test_reading_ends(self, place):
+        """What takes far more steps than the file has bytes is interrupted."""
+        place.fill(3)
+        connection = schema.open_reader(place.file, is_hostile=True)
+        endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+        with pytest.raises(sqlite3.OperationalError):
+            connection.execute(endless).fetchone()
+        connection.close()
+
+    def test_leftover_hashes(self, place):
+        """Hashes of no record are found on any level."""
+        kept = place.fill(3)
+        for level, index in ((0, 9), (1, 7), (9, 0), (-1, 0)):
+            place.tamper(("INSERT INTO node VALUES (?, ?, zeroblob(32))", (level, index)))
+            assert place.verify(kept).outcome == "tree-mismatch"
+            place.tamper(("DELETE FROM node WHERE level = ? AND idx = ?", (level, index)))
+        assert place.verify(kept).verdict == "verified"

@@ -17,11 +17,15 @@ from onrecord.record.ledger.records import Record
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a pass has shown: origin, number of records, and the root at each size that was asked for."""
+    """What a pass has shown: origin, number of records, and the root at each size that was asked for.
+
+    `key` is the id of the key that the journal names as its own in record 0; None if it names none.
+    """
 
     origin: str
     size: int
     roots: Mapping[int, bytes]
+    key: str | None = None
 
 
 class FileAudit:
@@ -31,11 +35,12 @@ class FileAudit:
         self._audit = audit
         self._path = path
         self._file = str(path)
+        self._key: str | None = None
 
     def run(self, wanted: frozenset[int]) -> Log | None:
         """Look at everything; return the log with its roots at the sizes in `wanted`, or None if it cannot be read."""
         try:
-            connection = schema.open_reader(self._path)
+            connection = schema.open_reader(self._path, is_hostile=True)
         except OnrecordError as error:
             self._unreadable(error.code, str(error))
             return None
@@ -57,10 +62,15 @@ class FileAudit:
                 self._unreadable(error.code, str(error))
                 return None
             self._failed("structure", error.code, str(error), "")
-        origin = _read_origin(connection)
-        if origin is None:
+            if not schema.has_our_tables(connection):
+                return None  # what stands in their place may be a view that never ends
+        first = _read_first(connection)
+        if first is None:
             self._failed("records", "record-malformed", "record 0 does not name the journal", "/record/0")
             return None
+        origin = origin_of(first.recorder, first.epoch)
+        key = first.data.get("key")
+        self._key = key if isinstance(key, str) else None
         signed = self._checkpoints(connection, origin)
         log = self._records(connection, origin, wanted | frozenset(signed))
         self._history(connection, signed, log)
@@ -73,9 +83,13 @@ class FileAudit:
         for size, note in schema.typed(rows, int, str):
             pointer = f"/checkpoint/{size}"
             checkpoint = self._audit.open_note(note, origin=origin, pointer=pointer, file=self._file)
-            if checkpoint is not None and checkpoint.size != size:
+            if checkpoint is None or not self._audit.is_of_key(
+                checkpoint, self._key, pointer=pointer, file=self._file
+            ):
+                continue
+            if checkpoint.size != size:
                 self._failed("history", "log-rewritten", "a checkpoint stands under another size", pointer)
-            elif checkpoint is not None:
+            else:
                 roots[size] = checkpoint.root
         return roots
 
@@ -90,7 +104,7 @@ class FileAudit:
         for seq, data in schema.typed(rows, int, bytes):
             if seq != size:
                 self._failed("order", "record-sequence", f"record {size} is missing", f"/record/{size}")
-                return Log(origin, size, roots)
+                return Log(origin, size, roots, self._key)
             record = looker.look(seq, data)
             if record is not None:
                 bodies.look(record)
@@ -103,7 +117,7 @@ class FileAudit:
             self._failed("tree", "tree-mismatch", "the tree has hashes of no record", "/node")
         looker.finish()
         bodies.finish()
-        return Log(origin, size, roots)
+        return Log(origin, size, roots, self._key)
 
     def _compare(self, nodes: _StoredNodes, level: int, index: int, digest: bytes) -> None:
         if nodes.take(level, index) == digest:
@@ -147,7 +161,6 @@ class _StoredNodes:
         self._connection = connection
         self._levels: dict[int, Iterator[tuple[int, bytes]]] = {}
         self._ahead: dict[int, tuple[int, bytes] | None] = {}
-        self._taken = 0
 
     def take(self, level: int, index: int) -> bytes | None:
         """Return the hash at this place, or None if there is none."""
@@ -159,20 +172,23 @@ class _StoredNodes:
         if ahead is None or ahead[0] != index:
             return None
         self._ahead[level] = next(self._levels[level], None)
-        self._taken += 1
         return ahead[1]
 
     def are_all_read(self) -> bool:
         """Say whether every stored hash was asked for."""
-        count = self._connection.execute("SELECT count(*) FROM node").fetchone()[0]
-        return bool(count == self._taken)
+        rest = self._connection.execute(
+            "SELECT 1 FROM node WHERE level < 0 OR level >= ? LIMIT 1", (len(self._levels),)
+        ).fetchone()
+        return rest is None and not any(self._ahead.values())
 
 
-def _read_origin(connection: sqlite3.Connection) -> str | None:
+def _read_first(connection: sqlite3.Connection) -> Record | None:
+    """Return record 0 if it names the journal."""
     try:
         for (data,) in schema.typed(connection.execute("SELECT bytes FROM record WHERE seq = 0"), bytes):
             record = Record.read(data)
-            return origin_of(record.recorder, record.epoch)
+            origin_of(record.recorder, record.epoch)
+            return record
     except OnrecordError:
         pass
     return None

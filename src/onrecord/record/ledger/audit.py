@@ -108,3 +108,16 @@ class Audit:
             return None
         self.verified(axis)
         return checkpoint
+
+    def is_of_key(self, checkpoint: Checkpoint, key: str | None, *, pointer: str, file: str | None) -> bool:
+        """Say whether a checkpoint is signed by the key that its journal names, if it names one.
+
+        A trust file has the keys of several journals, and none of them may speak for another (transparency.md 4.2).
+        """
+        if key is None or key in checkpoint.kids:
+            return True
+        message = "the checkpoint is signed by a key that is trusted, but is not the one of this journal"
+        self.failed(
+            "checkpoint-signatures", "checkpoint-signature-invalid", message, pointer=pointer, file=file
+        )
+        return False

@@ -22,12 +22,16 @@ _NAME: Final = re.compile(r"[^\s+\x00-\x1f\x7f]{1,255}")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A tree head whose signature was verified: size in records, root of 32 bytes, and the note itself."""
+    """A tree head whose signature was verified: size in records, root of 32 bytes, and the note itself.
+
+    `kids` are the ids of the trusted keys that signed it.
+    """
 
     origin: str
     size: int
     root: bytes
     note: str
+    kids: frozenset[str]
 
     @classmethod
     def open(cls, note: bytes | str, *, trusted: TrustedKeys, origin: str | None = None) -> Self:
@@ -46,8 +50,10 @@ class Checkpoint:
                 code="checkpoint-other-log",
                 hint=f"expected was the origin {origin}",
             )
-        signed.verify(NoteKey(text.origin, key.public_bytes_raw()) for key in trusted.values())
-        return cls(text.origin, text.size, text.root, note if isinstance(note, str) else note.decode("utf-8"))
+        known = {NoteKey(text.origin, key.public_bytes_raw()): kid for kid, key in trusted.items()}
+        kids = frozenset(known[key] for key in signed.verify(known))
+        whole = note if isinstance(note, str) else note.decode("utf-8")
+        return cls(text.origin, text.size, text.root, whole, kids)
 
 
 class CheckpointSigner:

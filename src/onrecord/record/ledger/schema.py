@@ -29,6 +29,11 @@ BUSY_SECONDS: Final = 5.0
 MAX_VALUE_BYTES: Final = 1 << 26
 """Largest value read from a file: twice the largest record, against a file that claims more."""
 
+STEPS_AT_ONCE: Final = 100_000
+STEPS_FREE: Final = 1_000_000
+"""Steps of SQLite's machine that a file of unknown origin may cost, beside one for each byte. A scan takes about
+eight for each row, and a row has forty bytes at least."""
+
 TABLES: Final = """\
 CREATE TABLE record(seq INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE body(seq INTEGER NOT NULL REFERENCES record(seq), part TEXT NOT NULL, salt BLOB, bytes BLOB,
@@ -133,8 +138,11 @@ def open_writer(path: Path, *, is_durable: bool) -> sqlite3.Connection:
     return connection
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path, *, is_hostile: bool = False) -> sqlite3.Connection:
     """Open a read-only connection that sees what is committed.
+
+    With `is_hostile` reading stops with `sqlite3.OperationalError` once it takes far longer than the file's size
+    can explain: pages that point at each other, or a schema that computes, would keep a verifier busy for ever.
 
     A file without write-ahead log in a directory that this process cannot write is opened as immutable: nothing
     writes to it then. A live file never is.
@@ -143,11 +151,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
     """
     try:
         try:
-            return _probe(_connect(path, mode="ro"))
+            return _probe(_connect(path, mode="ro", is_hostile=is_hostile))
         except sqlite3.OperationalError:
             if _may_be_live(path) or os.access(path.parent, os.W_OK):
                 raise
-        return _probe(_connect(path, mode="ro&immutable=1"))
+        return _probe(_connect(path, mode="ro&immutable=1", is_hostile=is_hostile))
     except (*FAULTS, OSError) as error:
         raise StorageError(
             f"cannot read the journal file ({reason_of(error)})",
@@ -196,6 +204,11 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
+def has_our_tables(connection: sqlite3.Connection) -> bool:
+    """Say whether the tables are ours, whatever else stands in the file."""
+    return {one for one in _expected() if one[0] == "table"} <= _objects(connection)
+
+
 def typed(rows: Iterable[tuple[Any, ...]], *kinds: type | UnionType) -> Iterator[tuple[Any, ...]]:
     """Yield rows whose columns have these types; in a damaged file even a STRICT table can hold others.
 
@@ -241,7 +254,7 @@ def _unwritable(error: Exception, path: Path) -> StorageError | LogError:
     )
 
 
-def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, *, mode: str, is_hostile: bool = False) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -252,12 +265,30 @@ def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
     )
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        if is_hostile:
+            connection.set_progress_handler(_Patience(path).is_over, STEPS_AT_ONCE)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+class _Patience:
+    """Counts the steps of SQLite's machine for one connection."""
+
+    def __init__(self, path: Path) -> None:
+        size = 0
+        for name in (str(path), f"{path}-wal"):
+            with contextlib.suppress(OSError):
+                size += os.stat(name).st_size
+        self._rounds_left = 1 + (size + STEPS_FREE) // STEPS_AT_ONCE
+
+    def is_over(self) -> bool:
+        """Say, every `STEPS_AT_ONCE` steps, whether the reading has to stop."""
+        self._rounds_left -= 1
+        return self._rounds_left < 0
 
 
 def _may_be_live(path: Path) -> bool:

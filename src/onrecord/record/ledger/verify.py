@@ -79,23 +79,25 @@ def _check_floor(
     audit: Audit, logs: Sequence[tuple[str | None, Log]], checkpoints: Sequence[bytes | str]
 ) -> None:
     """Compare every outside checkpoint with the log it is of."""
-    proven: set[str] = set()
-    by_origin = {log.origin: (file, log) for file, log in logs}
+    proven: set[int] = set()
     only = logs[0][1].origin if len(logs) == 1 else None
     for number, note in enumerate(checkpoints, 1):
         pointer = f"/outside/{number}"
         checkpoint = audit.open_note(note, origin=only, pointer=pointer, file=None)
         if checkpoint is None:
             continue
-        if checkpoint.origin not in by_origin:
+        meant = [index for index, (_, log) in enumerate(logs) if log.origin == checkpoint.origin]
+        if not meant:
             message = "the checkpoint is of none of these journals"
             audit.unknown("floor", "checkpoint-other-log", message, pointer=pointer, file=None)
             continue
-        file, log = by_origin[checkpoint.origin]
-        proven.add(log.origin)
-        _compare(audit, checkpoint, log, pointer=pointer, file=file)
-    for file, log in logs:
-        if log.origin not in proven:
+        for index in meant:  # two files of one journal: neither may hide the other
+            file, log = logs[index]
+            if audit.is_of_key(checkpoint, log.key, pointer=pointer, file=file):
+                proven.add(index)
+                _compare(audit, checkpoint, log, pointer=pointer, file=file)
+    for index, (file, _) in enumerate(logs):
+        if index not in proven:
             message = (
                 "no checkpoint from outside shows how many records there must be: a cut end would not be seen"
             )
