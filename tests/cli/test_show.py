@@ -63,3 +63,16 @@ class TestShow:
         error = json.loads(out)["error"]
         assert (ended, error["code"]) == (status, code)
         assert error["where"]["file"].endswith("a.vcon")
+
+
+@pytest.mark.parametrize("critical", [["example"], "example", [7]])
+@pytest.mark.parametrize("name", ["critical", "must_support"])
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_unknown_critical_extension(capsysbinary, tmp_path, name, critical, option):
+    """Nothing is told of a vCon that needs an extension we do not know (record.md 2.8)."""
+    document = DOCUMENT | {name: critical, "parties": [{"name": "canary-41d2"}]}
+    (tmp_path / "a.vcon").write_bytes(text(document))
+    code, out, err = run(capsysbinary, tmp_path / "a.vcon", *option)
+    assert code == 2
+    assert "critical-unsupported" in out + err
+    assert "canary-41d2" not in out + err

@@ -352,6 +352,15 @@ class TestMustFail:
         payload = canonical_text({**DOCUMENT, "critical": ["x"]})
         self.check(signed(payload=payload), "critical-unsupported", "extensions")
 
+    @pytest.mark.parametrize(
+        "members", [{"critical": "x"}, {"critical": [1]}, {"critical": [], "must_support": ["x"]}]
+    )
+    def test_critical_in_any_disguise(self, members):
+        """A list that is none, a name that is none, and the older name beside an empty new one hide nothing."""
+        self.check(
+            signed(payload=canonical_text({**DOCUMENT, **members})), "critical-unsupported", "extensions"
+        )
+
     def test_content_hash(self):
         """A content hash beside the bytes it is over must match them."""
         event = answer("tool-result", content_hash="sha512-" + "A" * 86)

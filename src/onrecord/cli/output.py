@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -17,10 +19,26 @@ ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Use this onrecord.toml.", show_default=False)
 ]
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_STEERING = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+"""DEL, the C1 controls, and the characters that reorder or hide text: JSON alone escapes only those below U+0020."""
+
 
 def emit(document: Any) -> None:
-    """Print one JSON document on standard output."""
-    sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    """Print one JSON document on standard output.
+
+    A file's name may be no UTF-8, and a vCon may hold what UTF-8 cannot say: such characters become U+FFFD. What
+    steers a terminal or hides text is written as a JSON escape.
+    """
+    try:
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode("utf-8")
+    except TypeError:  # a lone surrogate, or a number beyond 64 bits
+        text = _SURROGATE.sub("\ufffd", json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+    if not text.isascii() or "\x7f" in text:
+        text = _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    sys.stdout.buffer.write(text.encode("utf-8") + b"\n")
     sys.stdout.buffer.flush()
 
 

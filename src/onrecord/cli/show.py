@@ -14,7 +14,7 @@ from onrecord.cli.output import JsonOption, console, emit
 from onrecord.record.forms import ENCRYPTED, SIGNED, Form, open_form
 from onrecord.record.story import render, tell
 from onrecord.record.vcon.model import Vcon
-from onrecord.record.vcon.versions import ProfileError, require_checked
+from onrecord.record.vcon.versions import ProfileError, require_checked, unsupported_critical
 
 
 def command(
@@ -28,6 +28,13 @@ def command(
     """
     form, vcon = _open(file)
     require_checked(vcon.version, file=str(file))
+    for pointer in unsupported_critical(vcon.members):
+        raise MalformedError(
+            "the vCon needs an extension that this release does not know, so nothing of it is shown",
+            code="critical-unsupported",
+            hint="onrecord check FILE names the extension",
+            where=Where(file=str(file), pointer=pointer),
+        )
     if as_json:
         emit({"file": str(file), "form": form.kind, "signature": "not-checked", **tell(vcon).to_json()})
         return

@@ -14,7 +14,7 @@ from onrecord.record.checks.tables import ANALYSIS, ATTACHMENT, DIALOG, PARTY, S
 from onrecord.record.checks.values import type_name
 from onrecord.record.vcon.event_types import SUPPORTED_EXTENSIONS
 from onrecord.record.vcon.pointers import step
-from onrecord.record.vcon.versions import ALIASES, KNOWN
+from onrecord.record.vcon.versions import ALIASES, CRITICAL_MEMBERS, KNOWN
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _REFERENCES: Final = (("redacted_from", "redacted"), ("amended_from", "amended", "appended"))

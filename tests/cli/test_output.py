@@ -1,0 +1,45 @@
+"""What every verb prints: JSON that any reader takes and no terminal obeys."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from onrecord.cli.main import main
+from onrecord.cli.output import emit
+from support.vcons import answer, decision, invocation, text, vcon
+
+NAME = "a\udcff\x1b[31m\x9b2J\u202e.vcon"
+"""A file name with a byte that is no UTF-8, two terminal commands and a reversal of direction."""
+
+
+def run(capfdbinary, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments)])
+    captured = capfdbinary.readouterr()
+    return ended.value.code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("verb", [["check"], ["show"], ["verify"], ["journal", "verify"]])
+def test_any_file_name(capfdbinary, tmp_path, verb, is_there, option):
+    """A file may have any name that the file system allows: it is reported, and no byte of it reaches the terminal."""
+    if is_there:
+        (tmp_path / NAME).write_bytes(text(vcon(decision(), invocation(), answer("tool-result"))))
+    code, out, err = run(capfdbinary, *verb, tmp_path / NAME, *option)
+    assert code in ((0, 3) if is_there else (2,))
+    if option:
+        json.loads(out)
+    for raw in (b"\xff", b"\x1b[31m", "\x9b".encode(), "\u202e".encode()):
+        assert raw not in out + err
+
+
+def test_json_is_one_document_for_any_value(capfdbinary):
+    """Lone surrogates and large numbers are printed; what steers a terminal is escaped, and nothing else changes."""
+    emit({"a\ud800": ["\x9b31m\u202e\x7f\u2028", 10**30, "é\u00a0€😀"]})
+    out = capfdbinary.readouterr().out.decode("utf-8")
+    assert json.loads(out) == {"a\ufffd": ["\x9b31m\u202e\x7f\u2028", 10**30, "é\u00a0€😀"]}
+    assert not set("\x9b\u202e\x7f\u2028") & set(out)
+    assert "é\u00a0€😀" in out
