@@ -16,20 +16,26 @@ say() { printf 'test servers: %s\n' "$*" >&2; }
 mkdir -p -- "$place"
 [ "$home" = "$(pwd -P)" ] || ln -sfn -- "$place" .test-servers
 
-mark=$(cat tests/live/servers.txt | sha256sum | cut -c1-16)
-if [ "$(cat "$place/venv/onrecord-servers" 2>/dev/null)" != "$mark" ]; then
-    rm -rf -- "$place/venv"
+# environment NAME FILE: a virtual environment $place/NAME with the requirements of FILE.
+environment() {
+    local where=$place/$1 mark pip
+    mark=$(sha256sum <"$2" | cut -c1-16)
+    [ "$(cat "$where/onrecord-servers" 2>/dev/null)" != "$mark" ] || return 0
+    rm -rf -- "$where"
     if "$python" -I -c 'import ensurepip' 2>/dev/null; then
-        "$python" -I -m venv "$place/venv" && pip=("$place/venv/bin/python" -m pip)
+        "$python" -I -m venv "$where" && pip=("$where/bin/python" -m pip)
     else
-        "$python" -I -m venv --without-pip "$place/venv" && pip=(python3 -m pip --python "$place/venv/bin/python")
+        "$python" -I -m venv --without-pip "$where" && pip=(python3 -m pip --python "$where/bin/python")
     fi
-    if "${pip[@]}" install -qq --requirement tests/live/servers.txt; then
-        echo "$mark" >"$place/venv/onrecord-servers"
+    if "${pip[@]}" install -qq --requirement "$2"; then
+        echo "$mark" >"$where/onrecord-servers"
     else
-        say "the servers of tests/live/servers.txt could not be installed; their tests will be skipped"
+        say "what $2 asks for could not be installed; its tests will be skipped"
     fi
-fi
+}
+
+environment venv tests/live/servers.txt
+environment fastmcp tests/live/fastmcp.txt
 
 read -r package <tests/live/servers-node.txt
 if [ "$(cat "$place/node/onrecord-servers" 2>/dev/null)" != "$package" ]; then

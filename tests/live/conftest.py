@@ -86,16 +86,15 @@ class Live:
 
     def guarded(self, *, mode="auto", pipe=False, proof_aware=False):
         """Connect through `onrecord connect`, with the guard behind it."""
-        command = [
-            sys.executable,
-            "-m",
-            "onrecord",
-            "connect",
-            self.server,
-            "--config",
-            str(self.configuration.file),
-        ]
-        return self._client([*command, "--pipe"] if pipe else command, mode=mode, proof_aware=proof_aware)
+        return self._client(self._connector(pipe=pipe), mode=mode, proof_aware=proof_aware)
+
+    def behind(self, proxy, *, mode="auto", pipe=False):
+        """Connect to a proxy that starts `onrecord connect`; `proxy` is its command, to which that is appended."""
+        return self._client([*proxy, *self._connector(pipe=pipe)], mode=mode)
+
+    def _connector(self, *, pipe):
+        own = [sys.executable, "-m", "onrecord", "connect", self.server]
+        return [*own, "--config", str(self.configuration.file), *(["--pipe"] if pipe else [])]
 
     @asynccontextmanager
     async def _client(self, command, *, mode, cwd=None, proof_aware=False):

@@ -29,3 +29,11 @@ def node_server(package):
     if node is None or not script.exists():
         pytest.skip(f"{package} is not installed; `make setup` makes .test-servers when there is node")
     return [node, str(script)]
+
+
+def fastmcp_python():
+    """Return the interpreter of the environment with FastMCP, or skip."""
+    program = directory() / "fastmcp" / "bin" / "python"
+    if not program.exists():
+        pytest.skip("fastmcp is not installed; `make setup` makes .test-servers")
+    return str(program)
