@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onrecord.base import strict_json
+from onrecord.base import _json_scan, strict_json
 from onrecord.base.strict_json import (
     ARGUMENTS_BYTES,
     MAX_SAFE_INTEGER,
@@ -131,6 +131,24 @@ class TestRefused:
     def test_first_fault_in_text_order(self, text, reason):
         """With several faults the first one in the text counts, surrogates last."""
         assert reason_of(text) == reason
+
+    @pytest.mark.parametrize(
+        ("tail", "reason"),
+        [
+            ('{"a":1,"a":1}', "duplicate"),
+            ('{"a":1,"a":1e400}', "nonfinite"),
+            ("9007199254740993", "unsafe_integer"),
+            ("NaN", "syntax"),
+            ("1,", "syntax"),
+        ],
+    )
+    def test_far_inside_the_fault_that_was_met_counts(self, tail, reason):
+        """The exact search has a bound, or one line of a mebibyte would hold up every other client for seconds."""
+        assert reason_of("[" + "1," * _json_scan.MAX_TURNS + tail + "]") == reason
+
+    def test_a_string_without_end_is_one_string(self):
+        """Brackets in it do not count, and counting takes no memory for each of its bytes."""
+        assert nesting(b'[{"' + b'\\"[' * (1 << 20)) == 2
 
     def test_bom(self):
         """A byte order mark is refused before anything is parsed."""

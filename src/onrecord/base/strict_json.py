@@ -77,7 +77,7 @@ class Refused(MalformedError):
 
 
 class _FaultError(ValueError):
-    """Some rule is broken; the exact first one is found by the slow scanner."""
+    """A rule is broken, named by its class; which one is the first in the text is found by the slow scanner."""
 
 
 class _Reader(threading.local):
@@ -96,7 +96,7 @@ class _Reader(threading.local):
     def pairs(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) != len(pairs):
-            raise _FaultError
+            raise _FaultError("duplicate")
         if not "".join(members).isascii():
             self.wide_keys = True
         return members
@@ -105,27 +105,27 @@ class _Reader(threading.local):
         self.floats = True
         value = float(token)
         if math.isinf(value):
-            raise _FaultError
+            raise _FaultError("nonfinite")
         return value
 
     def integer(self, token: str) -> int:
         # 16 digits and a sign at most: longer tokens are unsafe whatever they say, and int() is slow on them.
         if len(token) > 17:
-            raise _FaultError
+            raise _FaultError("unsafe_integer")
         value = int(token)
         if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
-            raise _FaultError
+            raise _FaultError("unsafe_integer")
         return value
 
     def constant(self, token: str) -> Any:
-        raise _FaultError
+        raise _FaultError("syntax")
 
 
 _reader = _Reader()
 
 _WHITESPACE = re.compile(r"[ \t\n\r]*")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-_NOT_BRACKET = re.compile(rb"[^\[\]{}]+")
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NOT_BRACKET = re.compile(rb"[^\[\]{}]++")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -136,7 +136,8 @@ def parse(data: bytes, *, max_depth: int = MESSAGE_DEPTH, max_bytes: int | None 
     bounds the text. Integers are Python ints, numbers with a point or exponent are floats.
 
     Raises `Refused` with the class of the first fault: size, byte order mark, UTF-8 and depth before anything is
-    parsed; syntax, duplicates and number ranges in text order; surrogates last.
+    parsed; syntax, duplicates and number ranges in text order (far inside a long text: the one that the parser meets
+    first); surrogates last.
 
     Source: call-proof.md 3.2, 3.3; RFC 7493; RFC 8785 section 3.1.
     """
@@ -159,9 +160,10 @@ def parse(data: bytes, *, max_depth: int = MESSAGE_DEPTH, max_bytes: int | None 
     try:
         value, end = reader.raw_decode(text, _WHITESPACE.match(text).end())  # type: ignore[union-attr]
         if end != len(text) and _WHITESPACE.match(text, end).end() != len(text):  # type: ignore[union-attr]
-            raise _FaultError
-    except (_FaultError, JSONDecodeError, RecursionError):
-        raise Refused(first_fault(text)) from None
+            raise _FaultError("syntax")
+    except (_FaultError, JSONDecodeError, RecursionError) as fault:
+        found = fault.args[0] if isinstance(fault, _FaultError) else "syntax"
+        raise Refused(first_fault(text, found=found)) from None
     if _SURROGATE_ESCAPE.search(data) and has_surrogate(value):
         raise Refused("surrogate")
     return value, Facts(reader.floats, reader.wide_keys)

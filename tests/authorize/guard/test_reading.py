@@ -146,6 +146,20 @@ def test_recovery_finds_the_top_level_id_only(found, names):
     assert recover_id(line[:-1]) == found
 
 
+@pytest.mark.parametrize("line", [b'{"id":5,"' + b'\\"' * (1 << 21), b"[" * 100 + b'"' + b'\\"' * (1 << 21)])
+def test_quotes_without_end_are_one_token(line):
+    """Looking for an id takes one pass: with one pass for each quote, a single line would stop a guard for hours."""
+    assert recover_id(line) == (5 if line.startswith(b"{") else None)
+    assert isinstance(read_message(line), Broken)
+
+
+def test_the_search_for_an_id_is_bounded():
+    """A line of nothing but tokens is looked at as far as the bound says."""
+    padding = b'"x":0,' * (reading.MAX_TOKENS // 4)
+    assert recover_id(b"{" + padding[:-6] + b'"id":5,') == 5
+    assert recover_id(b"{" + padding * 2 + b'"id":5,') is None
+
+
 def test_examples():
     """The example of the module runs."""
     assert doctest.testmod(reading).failed == 0

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -32,7 +33,12 @@ CAPABILITIES_META: Final = "io.modelcontextprotocol/clientCapabilities"
 _ENVELOPE: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
 _PARAMS: Final = frozenset(("name", "arguments", "_meta", "task", "inputResponses", "requestState"))
 _PARAMS_FOLDED: Final = frozenset(name.casefold() for name in _PARAMS)
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
+# A string that never ends is one token too, or each quote in it would be tried as the start of another one. Possessive,
+# because nothing is gained by going back and a position to go back to for each byte takes gigabytes.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}:,]|[^\s\[\]{}:,"]++', re.DOTALL)
+MAX_TOKENS: Final = 100_000
+"""Tokens looked at for an id: some milliseconds, so that a client with hostile lines holds up no other one."""
+
 _INTEGER = re.compile(rb"-?[0-9]{1,18}")
 
 Id = str | int
@@ -176,13 +182,13 @@ def read_server_line(line: bytes) -> tuple[Any, bool]:
 def recover_id(text: bytes) -> Id | None:
     """Find the id of a JSON object that cannot be parsed whole: too deep, or cut off. None if there is none.
 
-    Only the top level counts; of two ids the last one that is seen.
+    Only the top level counts; of two ids the last one that is seen within `MAX_TOKENS`.
     """
     depth = 0
     expects_value = False
     name: bytes | None = None
     found: Id | None = None
-    for match in _TOKEN.finditer(text):
+    for match in islice(_TOKEN.finditer(text), MAX_TOKENS):
         token = match[0]
         first = token[:1]
         if first in (b"{", b"["):
