@@ -45,6 +45,7 @@ bench: setup
 	$(PY) benchmarks/pairs.py $(ARGS)
 	$(PY) benchmarks/latency.py $(ARGS)
 	$(PY) benchmarks/journal.py $(ARGS)
+	$(PY) benchmarks/growth.py $(ARGS)
 
 docs: setup
 	$(PY) docs/build.py $(if $(WRITE),--write)

@@ -41,9 +41,10 @@ class Deployment:
 
     server = SERVER
 
-    def __init__(self, directory, *, durability):
+    def __init__(self, directory, *, durability, limits=LIMITS):
         self.directory = Path(directory)
         self.durability = durability
+        self.limits = limits
         self.children = []
         self.tool = None
 
@@ -90,7 +91,7 @@ class Deployment:
             "bases": {},
             "bindings": f"bindings/{SERVER}.json",
         }
-        bundle |= {"servers": [server], "limits": LIMITS}
+        bundle |= {"servers": [server], "limits": self.limits}
         (source / "bundle.json").write_text(json.dumps(bundle))
         from onrecord.authorize.policy import schema_hash
 

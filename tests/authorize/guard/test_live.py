@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,9 @@ from onrecord.authorize.policy import schema_hash
 from support.runtime import child_environment, wait_for
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
+GROWTH_KIB = 8192
+"""What a process may grow by in 1,000 calls: remembered proofs, operations and journal caches are bounded, not free."""
+
 BINDING = [
     {
         "tool": "echo",
@@ -40,6 +45,7 @@ def system(user_mode):
                 "discloseCaller": False, "roots": {}, "bases": {}, "bindings": "bindings/files.json",
             }
         )  # fmt: skip
+        document["limits"] |= {"issuePerSecond": 10**6, "issueBurst": 10**6}
 
     made.edit_policy(bind)
     made.start_all()
@@ -83,3 +89,59 @@ def test_the_whole_way(system):
     assert list(state.glob("*.spool")) == []
     assert json.loads((state / "checkpoint.json").read_text())["size"] > 0
     assert "ARGUMENT-CANARY" not in (state / "guard.log").read_text()
+
+
+def processes(system, client):
+    """Return the pids of everything that takes part, by name."""
+
+    def child(pid):
+        (found,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return int(found)
+
+    guard = child(client.process.pid)
+    return {
+        "recorder": system.recorder.pid,
+        "authority": system.authority.pid,
+        "connector": client.process.pid,
+        "guard": guard,
+        "server": child(guard),
+    }
+
+
+def status_of(pid, key):
+    return int(re.search(rf"{key}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+
+
+def descriptors(pids):
+    """Count the open descriptors; of a process that shows them to root alone, the size of the kernel's table."""
+    found = {}
+    for name, pid in pids.items():
+        try:
+            found[name] = len(os.listdir(f"/proc/{pid}/fd"))
+        except PermissionError:
+            found[name] = status_of(pid, "FDSize")
+    return found
+
+
+def memory(pids):
+    """Return the private memory in KiB of each process."""
+    return {name: status_of(pid, "RssAnon") for name, pid in pids.items()}
+
+
+def test_a_thousand_calls_leave_nothing_behind(system):
+    """Acceptance 77 in small (benchmarks/growth.py has 10,000): no process has more descriptors or much more memory."""
+    client = connect(system)
+    client.open()
+
+    def call(numbers):
+        for number in numbers:
+            assert "result" in client.call(number, text=f"text {number}")
+
+    call(range(500))
+    pids = processes(system, client)
+    before = descriptors(pids), memory(pids)
+    call(range(500, 1500))
+    wait_for(lambda: descriptors(pids) == before[0], what="as many descriptors as before")
+    grown = {name: size - before[1][name] for name, size in memory(pids).items()}
+    assert all(size <= GROWTH_KIB for size in grown.values()), grown
+    assert client.end()[0] == 0

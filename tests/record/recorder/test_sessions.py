@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from onrecord.base.hashes import ProofRef
 from onrecord.base.sockets import process_label
 from onrecord.base.wire import RpcError
 from onrecord.record.recorder.hosts import ProcessHosts
@@ -374,6 +375,42 @@ class TestKeys:
 
         run(rig, scenario)
         assert sorted(len(vcon["events"]) for vcon in rig.vcons()) == [1, 1]
+
+    @pytest.mark.parametrize("call", ["READ", "POST"])
+    @pytest.mark.parametrize("order", ["decision-call-end", "call-decision-end", "call-end-decision"])
+    def test_ended_calls_are_forgotten(self, rig, entries, order, call):
+        """Connections stay open for weeks: whatever came first, and whether the proof fits, no ended call stays."""
+
+        async def scenario(rig):
+            clients = dict(zip(("authority", "guard"), await both(rig), strict=True))
+            await rig.append(clients["guard"], entries.connection(1, 0.5))
+            number = {"authority": 0, "guard": 1}
+            for count in range(1, 4):
+                proof = {"proofRef": str(ProofRef.of(b"%d" % count))}
+                for what in order.split("-"):
+                    who = "authority" if what == "decision" else "guard"
+                    number[who] += 1
+                    at = number[who], float(count)
+                    entry = {
+                        "decision": lambda at=at, proof=proof, count=count: entries.decision(
+                            *at, entries.READ, operation=entries.operation(count), **proof
+                        ),
+                        "call": lambda at=at, proof=proof, count=count: entries.invocation(
+                            *at, getattr(entries, call), call=f"1.{count}", **proof
+                        ),
+                        "end": lambda at=at, count=count: entries.response(
+                            *at, "result", call=f"1.{count}", content=entries.text("ok")
+                        ),
+                    }[what]()
+                    await rig.append(clients[who], entry)
+            table = rig.recorder._recording.table
+            left = len(table._calls), [len(one.calls) for one in table._connections.values()]
+            await rig.close_all()
+            return left
+
+        assert run(rig, scenario) == (0, [0])
+        (vcon,) = rig.vcons()
+        assert len(vcon["events"]) == 9
 
 
 class TestFollowing:

@@ -48,6 +48,7 @@ class _Call:
     key: SessionKey
     seqs: list[int] | None = None
     digest: str | None = None
+    is_over: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -224,8 +225,12 @@ class SessionTable:
         _remember(self._proofs, place, (entry.action_digest, session.key))
         for call_key in self._waiting.pop(place, ()):
             call = self._calls.get(call_key)
-            if call is not None and call.digest == entry.action_digest:
+            if call is None:
+                continue
+            if call.digest == entry.action_digest:
                 self._move(call_key, call, session)
+            call.seqs = None
+            self._forget_if_over(call_key, call)
 
     def _move(self, call_key: CallKey, call: _Call, session: Session) -> None:
         """Give a call to the session of its decision, which came later than the call."""
@@ -247,17 +252,18 @@ class SessionTable:
         call_key = CallKey(origin, entry.connection, entry.call)
         call = self._calls[call_key] = _Call(session.key)
         if len(self._calls) > OPEN_CALLS:
-            self._calls.popitem(last=False)
-        if entry.proof_ref is not None and self._by_proof(entry) is None:
+            self._forget_call(next(iter(self._calls)))
+        place = (entry.uid, entry.server, entry.proof_ref or "")
+        if entry.proof_ref is not None and place not in self._proofs:
             call.seqs, call.digest = [seq], entry.action_digest
-            place = (entry.uid, entry.server, entry.proof_ref)
             self._waiting.setdefault(place, []).append(call_key)
             self._waiting.move_to_end(place)
             while len(self._waiting) > REMEMBERED:
                 _, forgotten = self._waiting.popitem(last=False)
                 for one in forgotten:
-                    if one in self._calls:
-                        self._calls[one].seqs = None
+                    if (late := self._calls.get(one)) is not None:
+                        late.seqs = None
+                        self._forget_if_over(one, late)
         connection_key = ConnectionKey(origin, entry.connection)
         self._attach(connection_key, session)
         self._connections[connection_key].calls.add(call_key)
@@ -267,9 +273,14 @@ class SessionTable:
         call = self._calls.get(call_key)
         if call is None:
             return
+        call.is_over = call.is_over or entry.kind in ENDS
         if call.seqs is not None:
             call.seqs.append(seq)
-        elif entry.kind in ENDS:
+        self._forget_if_over(call_key, call)
+
+    def _forget_if_over(self, call_key: CallKey, call: _Call) -> None:
+        """Forget a call that has ended and whose session is settled: a connection may stay open for weeks."""
+        if call.is_over and call.seqs is None:
             self._forget_call(call_key)
 
     def _forget_call(self, call_key: CallKey) -> None:
