@@ -301,6 +301,29 @@ def test_a_recorder_that_is_away_costs_nothing(house):
     assert "PROOF-CANARY" not in spool.read_text()
 
 
+def test_two_guards_of_one_server_have_a_spool_each(house):
+    """Row of running.md 12: in user mode each client has its guard; both work, each with its own spool."""
+    it = house("plain", "agent", "server")
+    clients = [it.client(), it.client()]
+    for client in clients:
+        client.open()
+    for client in clients:
+        assert "result" in client.call(1)
+    spools = sorted(it.state.glob("*.spool"))
+    assert len(spools) == 2
+    for client in clients:
+        assert "result" in client.call(2)
+        assert client.end()[0] == 0
+    assert sorted(it.state.glob("*.spool")) == spools
+    it.fakes.stop()
+    it.start_fakes()
+    last = it.client()
+    last.open()
+    wait_for(lambda: len(it.fakes.entries()) == 12, what="both spools are handed over")
+    sources = [params["source"] for params in it.fakes.requests("record/hello")]
+    assert {path.stem for path in spools} <= set(sources)
+
+
 def test_a_full_spool_refuses_before_the_proof_is_spent(house):
     """Row of running.md 12."""
     it = house("plain", "agent", "server", values={"limits.spool_bytes": 1 << 20})

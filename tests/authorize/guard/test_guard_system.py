@@ -87,6 +87,15 @@ def test_rules_of_the_bundle_are_followed_and_read_again(house):
     assert "policy.unreadable code=policy-rollback" in house.log()
 
 
+def test_audit_mode_is_warned_of_at_the_start(house):
+    """Acceptance 32: a guard that enforces nothing says so when it starts; one that enforces does not."""
+    house.start(policy=False)
+    for version, enforce in enumerate(("required", "audit"), 1):
+        house.sign_policy(version=version, enforce=enforce)
+        stop(house.start_guard())
+        assert ("mode.audit" in house.log()) is (enforce == "audit")
+
+
 @pytest.mark.req("CP-106")
 def test_a_squatted_authority_is_refused_by_both_sides(house):
     """Acceptance 18: connector and guard check who serves before the first byte."""

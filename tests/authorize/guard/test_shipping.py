@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from authorize.guard.fakes import FakeRecorder, serve
+from onrecord.authorize.guard import shipping
 from onrecord.authorize.guard.log import GuardLog
 from onrecord.authorize.guard.shipping import Shipper
 from onrecord.authorize.guard.spool import Spool, spool_path
@@ -101,6 +102,37 @@ def test_a_recorder_with_a_full_disk_is_asked_again(short_dir):
         house.recorder.failing = False
         await house.until(lambda: house.recorder.entries)
         await house.close(shipper)
+
+    asyncio.run(run())
+
+
+def test_a_recorder_that_does_not_answer_stops_nothing(short_dir, monkeypatch):
+    """Row of running.md 12: without an acknowledgement the spool keeps and takes more; each entry arrives once."""
+    monkeypatch.setattr(shipping, "APPEND_TIMEOUT_MS", 50)
+
+    async def run():
+        house = House(short_dir)
+        plain, unanswered = house.recorder.on_request, []
+
+        def silent(connection, request):
+            answer = plain(connection, request)
+            if request.method == "record/append" and len(unanswered) < 3:
+                unanswered.append(request)
+                return None
+            return answer
+
+        house.recorder.on_request = silent
+        await house.open()
+        shipper = house.shipper()
+        house.spool.append(entry(1))
+        shipper.soon()
+        await house.until(lambda: unanswered)
+        assert house.spool.pending
+        house.spool.append(entry(2))
+        shipper.soon()
+        await house.until(lambda: not house.spool.pending)
+        await house.close(shipper)
+        assert [one["n"] for one in house.recorder.entries] == [1, 2]
 
     asyncio.run(run())
 
