@@ -428,3 +428,35 @@ class TestUvloop:
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run())
+
+
+def test_each_call_has_its_own_time_limit(tmp_path):
+    """A call ends at its own deadline, whatever others were made before or after it, and an answered one never."""
+
+    class Deaf(asyncio.Protocol):
+        """Answers nothing but what the test lets through."""
+
+    async def scenario():
+        loop = asyncio.get_running_loop()
+        server = await loop.create_unix_server(Deaf, path=str(tmp_path / "s"))
+        client = await RpcClient.connect(tmp_path / "s", expected_uid=os.getuid())
+        ended = []
+
+        def note(name):
+            return lambda answer: ended.append((name, answer.code))
+
+        client.send("m", {}, note("long"), timeout_ms=60_000)
+        client.send("m", {}, note("second"), timeout_ms=40)
+        client.send("m", {}, note("first"), timeout_ms=1)
+        third = client.request("m", {}, timeout_ms=60)
+        client.data_received(b'{"jsonrpc":"2.0","id":4,"result":true}\n')
+        assert await third is True
+        with pytest.raises(NetworkError) as caught:
+            await client.call("m", {}, timeout_ms=80)
+        assert caught.value.code == "timeout"
+        assert ended == [("first", "timeout"), ("second", "timeout")]
+        client.close()
+        assert ended[2:] == [("long", "closed")]
+        server.close()
+
+    asyncio.run(scenario())

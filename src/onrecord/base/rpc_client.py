@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Final, Self, cast
 
 import orjson
 
@@ -16,6 +16,9 @@ from onrecord.base.wire import LINE_BYTES, LineSplitter, RpcError
 
 Done = Callable[[Any], None]
 """Takes the outcome of a call: its result, or the error it ended with."""
+
+_TIMER_SECONDS: Final = 0.001
+"""Step of the loop's timers: a timer may ring this much before its time."""
 
 
 def _answer_of(line: bytes) -> tuple[Any, Any | RpcError]:
@@ -39,7 +42,9 @@ class RpcClient(asyncio.Protocol):
     def __init__(self, path: Path, *, max_line_bytes: int = LINE_BYTES) -> None:
         self.path = path
         self._splitter = LineSplitter(max_line_bytes)
-        self._pending: dict[int, tuple[Done, asyncio.TimerHandle]] = {}
+        self._pending: dict[int, tuple[Done, float]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
         self._next_id = 0
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
@@ -100,9 +105,7 @@ class RpcClient(asyncio.Protocol):
                 return
             waiting = self._pending.pop(answer_id, None) if type(answer_id) is int else None
             if waiting is not None:
-                done, timer = waiting
-                timer.cancel()
-                done(answer)
+                waiting[0](answer)
         if self._splitter.overflow:
             self._fail(NetworkError("the peer sent a line over the limit", code="answer-unreadable"))
 
@@ -118,8 +121,10 @@ class RpcClient(asyncio.Protocol):
         self._next_id += 1
         number = self._next_id
         line = orjson.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + b"\n"
-        timer = self._loop.call_later(timeout_ms / 1000, self._expire, number)
-        self._pending[number] = (done, timer)
+        deadline = self._loop.time() + timeout_ms / 1000
+        self._pending[number] = (done, deadline)
+        if self._timer is None or deadline < self._timer_at:
+            self._watch(deadline)
         self._transport.write(line)
         return True
 
@@ -146,18 +151,31 @@ class RpcClient(asyncio.Protocol):
         """Send a request and return its result. Raises as the future of `request` does."""
         return await self.request(method, params, timeout_ms=timeout_ms)
 
-    def _expire(self, number: int) -> None:
-        waiting = self._pending.pop(number, None)
-        if waiting is not None:
-            waiting[0](
-                NetworkError("the peer did not answer in time", code="timeout", where=Where(str(self.path)))
-            )
+    def _watch(self, deadline: float) -> None:
+        """Look after the deadlines once, at this time. One timer serves all calls: most are answered long before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._expire)
+        self._timer_at = deadline
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = self._loop.time() + _TIMER_SECONDS
+        late = [number for number, (_, deadline) in self._pending.items() if deadline <= now]
+        # Calls that are made while others are told of their end set the timer themselves.
+        expired = [self._pending.pop(number)[0] for number in late]
+        if self._pending:
+            self._watch(min(deadline for _, deadline in self._pending.values()))
+        for done in expired:
+            done(NetworkError("the peer did not answer in time", code="timeout", where=Where(str(self.path))))
 
     def _fail(self, error: NetworkError) -> None:
         self.closed = True
         pending, self._pending = self._pending, {}
-        for done, timer in pending.values():
-            timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for done, _ in pending.values():
             done(error)
         if self._transport is not None:
             self._transport.abort()
