@@ -53,13 +53,47 @@ class TestStory:
         )
         out = shown(made)
         for part in ("clock › now", "completed", "permission-required (once)", "writes", '{"zone":"UTC"}',
-                     "12:00:03Z", "input-required", "7.0 s", "every tool", "Agent (bot)"):  # fmt: skip
+                     "12:00:03.000Z", "input-required", "7.0 s", "every tool", "Agent (bot)"):  # fmt: skip
             assert part in out
         lines = tell(Vcon.read(text(made))).operations[0].lines
         assert [line.state for line in lines] == [
             "permission-required", "running", "input-required", "running", "completed",
         ]  # fmt: skip
         assert lines[-1].took_ms == 7_000
+
+    @pytest.mark.parametrize("width", [40, 80, 120])
+    def test_fits(self, width):
+        """Every event and every content is one line of the terminal, cut with an ellipsis and never wrapped."""
+        made = vcon(
+            decision("allowed"),
+            invocation(**json_body({"path": "a/long/way/" * 20})),
+            answer("tool-result", 9, body="word " * 50),
+        )
+        lines = shown(made, width=width).splitlines()
+        assert all(len(line) <= width for line in lines)
+        contents = [line for line in lines if "a/long/way" in line or "word word" in line]
+        assert len(contents) == 2
+        assert all(line.endswith("…") for line in contents)
+
+    def test_one_form_of_times(self):
+        """Times of day have three digits after the second, however many were written."""
+        times = [
+            "2026-11-30T21:19:18.39Z",
+            "2026-11-30T21:19:19Z",
+            "2026-11-30T21:19:20.123456+01:00",
+            "soon",
+        ]
+        made = vcon(*(decision(operation_id=str(n), time=time) for n, time in enumerate(times)))
+        out = shown(made)
+        for clock in ("21:19:18.390Z", "21:19:19.000Z", "21:19:20.123+01:00", "soon"):
+            assert clock in out
+
+    def test_not_cut_in_a_pipe(self):
+        """Without a terminal the excerpt is whole."""
+        out = io.StringIO()
+        console = Console(file=out, width=40, soft_wrap=True)
+        console.print(render(Vcon.read(text(vcon(invocation(**json_body({"path": "x" * 90})))))))
+        assert "x" * 90 in out.getvalue()
 
     def test_refused_and_unfinished(self):
         """A refused call and one without an answer are told as what they are."""

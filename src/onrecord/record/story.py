@@ -6,19 +6,19 @@ nothing in it reaches the terminal or is taken for markup.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from onrecord.base.namespaces import POLICY_DECISION
 from onrecord.record.operations import AttemptSummary, OperationSummary, read_operations
-from onrecord.record.plain_text import excerpt, visible
+from onrecord.record.plain_text import LINE_CHARACTERS, excerpt, visible
 from onrecord.record.states import Attempt
 from onrecord.record.vcon.bodies import has_body
 from onrecord.record.vcon.event_types import TI_EVENTS, kind_of
@@ -47,6 +47,13 @@ _STYLES: Final[Mapping[str, str]] = {
     "not-performed": "dim",
 }
 _NAME_CHARACTERS: Final = 80
+_ALIGNED_CELLS: Final = 32
+"""What happened is aligned up to this width: enough for every tool event, and for a line of 80."""
+
+_TIME: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt](?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d+))?(?P<zone>[Zz]|[+-]\d\d:\d\d)",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,31 +313,48 @@ def _content(members: Mapping[str, Any]) -> str | None:
 
 
 def render(vcon: Vcon) -> RenderableType:
-    """Return the story of a vCon for a rich console. Every text in it is a `Text`, so no markup is read."""
+    """Return the story of a vCon for a rich console. Every text in it is a `Text`, so no markup is read.
+
+    Each event has one line, and its content one line of its own below, cut at the edge of the terminal.
+    """
     story = tell(vcon)
     parts: list[RenderableType] = [*_head(story)]
     if story.standing:
-        parts += [Text("\nStanding decisions", style="bold"), _lines(story.standing)]
+        parts += [Text("\nStanding decisions", style="bold"), *_lines(story.standing)]
     if story.operations:
         parts.append(Text("\nOperations", style="bold"))
         for operation in story.operations[:MAX_OPERATIONS]:
-            parts += [_operation_head(operation.summary), _lines(operation.lines)]
+            parts += [*_operation_head(operation.summary), *_lines(operation.lines)]
         if len(story.operations) > MAX_OPERATIONS:
             parts.append(Text(f"  and {len(story.operations) - MAX_OPERATIONS} more; --json has them all"))
     if story.entries:
-        parts += [Text("\nConversation and other events", style="bold"), _lines(story.entries[:MAX_ENTRIES])]
+        parts += [Text("\nConversation and other events", style="bold"), *_lines(story.entries[:MAX_ENTRIES])]
         if len(story.entries) > MAX_ENTRIES:
             parts.append(Text(f"  and {len(story.entries) - MAX_ENTRIES} more; --json has them all"))
     return Group(*parts)
 
 
-def _head(story: Story) -> Iterator[Text]:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line of a terminal, whatever it holds: never wrapped, cut with an ellipsis where the terminal ends."""
+
+    text: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        row = self.text.copy()
+        row.rstrip()
+        if not options.no_wrap:  # output into a file or a pipe is not cut
+            row.truncate(options.max_width, overflow="ellipsis")
+        yield row
+
+
+def _head(story: Story) -> Iterator[RenderableType]:
     yield Text("vCon ", style="bold").append(_name(story.uuid or "without uuid"))
-    facts = [f"created {_name(story.created_at or 'unknown')}", f"core {_name(story.version)}"]
-    facts += [_name(extension) for extension in story.extensions]
+    made = f"created {_name(story.created_at or 'unknown')}"
     if story.recorded_by:
-        facts.append(f"recorded by {_name(story.recorded_by)}")
-    yield Text(" · ".join(facts), style="dim")
+        made += f" · recorded by {_name(story.recorded_by)}"
+    yield Text(made, style="dim")
+    yield Text(" · ".join([f"core {_name(story.version)}", *map(_name, story.extensions)]), style="dim")
     yield Text("\nParties", style="bold")
     for index, party in enumerate(story.parties):
         yield Text(f"  {index}  {_name(party)}")
@@ -340,14 +364,14 @@ def _head(story: Story) -> Iterator[Text]:
         line.append(f"  {_name(start or 'without start')}", style="default")
         if duration is not None:
             line.append(f" · {_length(duration * 1000)}", style="default")
-        if own:
-            line.append(f" · {_name(own)}", style="dim")
         for reference in session["references"]:
             line.append(f" · {_name(reference['type'] or 'to')} session {reference['session']}", style="dim")
         yield line
+        if own:
+            yield Text(f"  {_name(own)}", style="dim")
 
 
-def _operation_head(summary: OperationSummary) -> Text:
+def _operation_head(summary: OperationSummary) -> Iterator[RenderableType]:
     line = Text("\n  ")
     line.append(f"{_name(summary.server or 'unknown')} › {_name(summary.tool or 'unknown')}", style="bold")
     line.append("  ")
@@ -356,30 +380,39 @@ def _operation_head(summary: OperationSummary) -> Text:
     line.append(f"  {decision}", style=_STYLES.get(decision, "dim"))
     if summary.decision is not None:
         line.append(f" ({summary.decision_source})", style="dim")
-    line.append(f"  {_name(summary.operation_id)}", style="dim")
-    return line
+    yield line
+    yield _Row(Text(f"    operation {_name(summary.operation_id)}", style="dim"))
 
 
-def _lines(lines: tuple[Line, ...]) -> RenderableType:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("time", no_wrap=True, style="dim")
-    table.add_column("what")
-    table.add_column("state", no_wrap=True)
-    table.add_column("took", no_wrap=True, justify="right")
-    table.add_column("content", overflow="fold", style="dim")
-    for line in lines:
-        state = visible(line.state or "", limit=_NAME_CHARACTERS)
+def _lines(lines: tuple[Line, ...]) -> Iterator[RenderableType]:
+    clocks = [_clock(line.time) for line in lines]
+    whats = [_name(line.what) for line in lines]
+    states = [_state(line) for line in lines]
+    clock_cells = max(map(cell_len, clocks), default=0)
+    what_cells = min(max(map(cell_len, whats), default=0), _ALIGNED_CELLS)
+    state_cells = max(map(cell_len, states), default=0)
+    for line, clock, what, state in zip(lines, clocks, whats, states, strict=True):
+        row = Text("    ").append(_padded(clock, clock_cells), style="dim")
+        row.append("  ").append(_padded(what, what_cells))
+        row.append("  ").append(_padded(state, state_cells), style=_STYLES.get(state, ""))
+        if line.took_ms is not None:
+            row.append(f"  {_length(line.took_ms):>7}")
+        yield _Row(row)
         remark = " — ".join(
-            part for part in (line.note and visible(line.note, limit=120), line.content) if part
+            part for part in (line.note and visible(line.note, limit=LINE_CHARACTERS), line.content) if part
         )
-        table.add_row(
-            Text(_clock(line.time)),
-            Text(_name(line.what)),
-            Text(state, style=_STYLES.get(state, "")),
-            Text("" if line.took_ms is None else _length(line.took_ms)),
-            Text(remark),
-        )
-    return Padding(table, (0, 0, 0, 4))
+        if remark:
+            yield _Row(Text(" " * (clock_cells + 6) + remark, style="dim"))
+
+
+def _state(line: Line) -> str:
+    """Return the state, unless the line has said it already."""
+    state = visible(line.state or "", limit=_NAME_CHARACTERS)
+    return "" if line.what.endswith(f": {line.state}") else state
+
+
+def _padded(text: str, cells: int) -> str:
+    return text + " " * (cells - cell_len(text))
 
 
 def _name(text: str) -> str:
@@ -387,7 +420,13 @@ def _name(text: str) -> str:
 
 
 def _clock(time: str | None) -> str:
-    return "" if time is None else visible(time[11:] if len(time) > 11 else time, limit=24)
+    """Return the time of day with milliseconds, so that a column of them can be read; else the text itself."""
+    if time is None:
+        return ""
+    parts = _TIME.fullmatch(time)
+    if parts is None:
+        return visible(time, limit=24)
+    return f"{parts['clock']}.{(parts['fraction'] or '')[:3]:0<3}{parts['zone']}"
 
 
 def _length(milliseconds: float) -> str:
