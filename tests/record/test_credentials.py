@@ -59,7 +59,8 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.text(max_size=4) | st.sampled_from(["password", "Api_Key", "type", "credentials", "x"]),
+            st.text(max_size=4)
+            | st.sampled_from(["password", "Api_Key", "type", "credentials", "AKIAABCDEFGHIJKLMNOP"]),
             inner,
             max_size=3,
         )
@@ -143,6 +144,31 @@ class TestMembers:
         """A JSON schema that describes a password holds none."""
         schema = {"type": "object", "properties": {"password": {"type": "string", "minLength": 8}}}
         assert replace(schema) == (schema, 0)
+
+    @pytest.mark.parametrize("name", ["value", "default", "const", "x-example"])
+    def test_typed_value_is_no_schema(self, name):
+        """An object that has a value beside its type holds a secret, whatever it looks like."""
+        clean, _ = replace({"password": {"type": "string", "sensitive": True, name: "hunter2"}})
+        assert "hunter2" not in repr(clean)
+
+    @pytest.mark.parametrize("secret", [*MUST_FIRE.values(), "https://u:hunter2@h.example.com/"])
+    def test_credential_as_member_name(self, secret):
+        """A credential that is itself a member name is replaced and found there; the member keeps its value."""
+        value = {"scopes": {secret: ["read"], "other": 1}}
+        clean, count = replace(value)
+        assert count == 1
+        assert secret not in repr(clean)
+        assert sorted(map(repr, clean["scopes"].values())) == ["1", "['read']"]
+        (hit,) = find(value)
+        assert hit.pointer == "/scopes"
+
+    def test_no_member_takes_the_place_of_another(self):
+        """Members whose names become equal marks all stay."""
+        mark = "[credential replaced: aws-key-id]"
+        value = {f"AKIA{number:016d}": number for number in range(3)} | {mark: 3, f"{mark} 2": 4}
+        clean, _ = replace(value)
+        assert sorted(clean.values()) == [0, 1, 2, 3, 4]
+        assert (clean[mark], clean[f"{mark} 2"]) == (3, 4)
 
     def test_pointer(self):
         """A hit names its place, escaped, after the given beginning."""

@@ -60,6 +60,43 @@ MEMBER_NAMES: Final = frozenset(
 
 _NAME_LENGTHS: Final = frozenset(map(len, MEMBER_NAMES))
 _SCHEMA_TYPES: Final = frozenset(["string", "number", "integer", "boolean", "object", "array", "null"])
+_SCHEMA_WORDS: Final = frozenset(
+    [
+        "$id",
+        "$ref",
+        "$schema",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "deprecated",
+        "description",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "items",
+        "maxItems",
+        "maxLength",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minimum",
+        "multipleOf",
+        "not",
+        "oneOf",
+        "pattern",
+        "properties",
+        "readOnly",
+        "required",
+        "title",
+        "type",
+        "uniqueItems",
+        "writeOnly",
+    ]
+)
+"""Words of JSON schemas that hold no value: an object with any other member beside its type may hold one."""
+
+MIN_KEY_CHARACTERS: Final = 8
+"""Shortest member name that is searched: no credential of the patterns is shorter."""
 
 
 _Path = tuple[Any, str | int] | None
@@ -223,6 +260,12 @@ def find(value: Any, *, pointer: str = "", patterns: tuple[Pattern, ...] = PATTE
         if kind is dict:
             inside = "" if _is_schema(item) else name
             for key, member in item.items():
+                if patterns and len(key) >= MIN_KEY_CHARACTERS:
+                    # The place is the object: a pointer to the member would quote the credential.
+                    hits += [
+                        Hit(_pointer(pointer, path), span.pattern, _kind_of(span))
+                        for span in spans(key, patterns)
+                    ]
                 own = key.lower() if is_credential_name(key) else inside
                 kind = type(member)
                 if own or kind is dict or kind is list or (patterns and kind is str):
@@ -236,13 +279,17 @@ def find(value: Any, *, pointer: str = "", patterns: tuple[Pattern, ...] = PATTE
             if name and item and not is_replaced(item):
                 hits.append(Hit(_pointer(pointer, path), name, "member"))
             hits += [
-                Hit(_pointer(pointer, path), span.pattern, "url" if span.pattern == URL_USERINFO else "text")
+                Hit(_pointer(pointer, path), span.pattern, _kind_of(span))
                 for span in (spans(item, patterns) if patterns else ())
             ]
         elif name and _is_number(item):
             hits.append(Hit(_pointer(pointer, path), name, "member"))
     hits.reverse()
     return hits
+
+
+def _kind_of(span: Span) -> str:
+    return "url" if span.pattern == URL_USERINFO else "text"
 
 
 def _pointer(start: str, path: _Path) -> str:
@@ -284,11 +331,29 @@ def _replace_in_dict(value: dict[str, Any], name: str, depth: int) -> tuple[Any,
     inside = "" if _is_schema(value) else name
     count = 0
     members: dict[str, Any] = {}
+    used: dict[str, int] = {}
     for key, member in value.items():
         own = key.lower() if is_credential_name(key) else inside
-        members[key], found = _replace(member, own, depth + 1)
+        replaced, found = _replace(member, own, depth + 1)
         count += found
+        if len(key) >= MIN_KEY_CHARACTERS:
+            clean, found = replace_in_text(key)
+            if found:
+                count += found
+                members[_unused(clean, used, value)] = replaced
+                continue
+        members[key] = replaced
     return (members, count) if count else (value, 0)
+
+
+def _unused(name: str, used: dict[str, int], members: dict[str, Any]) -> str:
+    """Return a name for a member whose own was replaced, so that it takes no other member's place."""
+    used[name] = used.get(name, 0) + 1
+    own = name if used[name] == 1 else f"{name} {used[name]}"
+    while own in members:
+        used[name] += 1
+        own = f"{name} {used[name]}"
+    return own
 
 
 def _replace_in_list(value: list[Any], name: str, depth: int) -> tuple[Any, int]:
@@ -321,4 +386,4 @@ def _is_number(value: Any) -> bool:
 
 def _is_schema(value: dict[str, Any]) -> bool:
     kind = value.get("type")
-    return isinstance(kind, str) and kind in _SCHEMA_TYPES
+    return isinstance(kind, str) and kind in _SCHEMA_TYPES and value.keys() <= _SCHEMA_WORDS

@@ -226,6 +226,35 @@ class TestBadEntries:
         assert run(rig, scenario) == (3, 3)
         assert sum(one.type == "trace.invalid" for one in records(rig)) == 1
 
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_garbage_takes_no_number_of_an_entry(self, rig, entries, count):
+        """A batch that begins with garbage and is sent again takes no number of the entries that follow."""
+
+        async def scenario(rig):
+            client = await rig.client("g-1", server="filesystem")
+            guard = entries.conversation()["guard"]
+            shifted = [one | {"n": number} for number, one in enumerate(guard[:4], count + 1)]
+            batch = [*[{"kind": "result"}] * count, *shifted[:2]]
+            for _ in range(3):
+                await rig.append(client, *batch)
+            return (await rig.append(client, *shifted[2:]))["through"]
+
+        assert run(rig, scenario) == 4 + count
+        found = [one for one in records(rig) if one.type.startswith("trace")]
+        assert [one.type for one in found] == ["trace.invalid"] * count + ["trace"] * 4
+        assert [one.data["entry"]["n"] for one in found[count:]] == list(range(count + 1, count + 5))
+
+    def test_garbage_in_front_of_the_first_entry(self, rig, entries):
+        """Where no number is missing garbage has none, and every entry that has one is recorded."""
+
+        async def scenario(rig):
+            client = await rig.client("g-1", server="filesystem")
+            guard = entries.conversation()["guard"]
+            return (await rig.append(client, {}, guard[0], "x", guard[1]))["through"]
+
+        assert run(rig, scenario) == 2
+        assert [one.type for one in records(rig) if one.type.startswith("trace")] == ["trace", "trace"]
+
     def test_arguments_of_a_bad_entry_are_not_kept(self, rig, entries):
         """Nobody can say whether a call with a bad entry was allowed, so its arguments and content stay out."""
 

@@ -71,6 +71,52 @@ class TestCredentials:
         assert (event["event_type"], event["data"]) == ("credentials-replaced", {"count": 1})
         assert event["session"] == 0
 
+    @pytest.mark.req("TI-207", "TI-208")
+    @pytest.mark.parametrize("where", ["tool", "decided-tool", "server", "version", "client", "key"])
+    def test_credentials_in_names(self, rig, entries, where):
+        """Names that a model, a client or a server chooses hold no credential either, nor do member names."""
+        secret = "ghp_" + CANARY[:6].replace("-", "") + "a1" * 18
+
+        async def scenario(rig):
+            authority, guard = await rig.client("a-1"), await rig.client("g-1", server="filesystem")
+            decided = entries.decision(
+                1, 1.0, entries.READ, operation=entries.operation(1), proofRef=entries.PROOF,
+                tool=f"x {secret} " + "y" * (1024 - len(secret) - 3) if where == "decided-tool" else "read_file",
+            )  # fmt: skip
+            await rig.append(authority, decided)
+            info = {"name": secret if where == "server" else "example", "version": "1"}
+            if where == "version":
+                info["version"] = f"{secret} " + "y" * (255 - len(secret))
+            call = entries.invocation(
+                2, 1.1, entries.READ, call="1.1", proofRef=entries.PROOF,
+                tool=f"read {secret}" if where == "tool" else "read_file",
+                arguments={secret: {"path": "a"}} if where == "key" else {"path": "a"},
+            )  # fmt: skip
+            opened = entries.connection(
+                1, 0.5, serverInfo=info, clientInfo={"name": secret if where == "client" else "c"}
+            )
+            await rig.append(
+                guard,
+                opened,
+                call,
+                entries.response(3, 1.2, "result", call="1.1", content=entries.text("ok")),
+            )
+            before = rig.all_bytes()
+            await rig.close_all()
+            return before
+
+        assert secret.encode() not in run(rig, scenario)
+        assert secret.encode() not in rig.all_bytes()
+        (vcon,) = rig.vcons()
+        assert secret not in json.dumps(vcon)
+        assert [one["type"] for one in vcon["events"]][:3] == [
+            "policy-decision",
+            "tool-invocation",
+            "tool-result",
+        ]
+        (event,) = [one for one in vcon["events"] if one["type"] == "system-event"]
+        assert (event["event_type"], event["data"]) == ("credentials-replaced", {"count": 1})
+
     def test_secret_members_are_replaced_by_name(self, rig, entries):
         """A member named password loses its value and keeps its name."""
 

@@ -59,6 +59,12 @@ ENDS: Final = frozenset({"result", "failure", "error", "denied"})
 GUARD_KINDS: Final = frozenset({"connection", "invocation", "gap"}) | RESPONSE_KINDS
 """Kinds that a guard may append."""
 
+MAX_TOOL: Final = 1024
+"""Characters of a tool's name."""
+
+MAX_NAME: Final = 256
+"""Characters of the name or version that a server or client gives itself."""
+
 _LABEL = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
 _SERVER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 _REASON = re.compile(r"call-proof: [a-z_]{1,40}", re.ASCII)
@@ -226,7 +232,7 @@ def _decision(value: dict[str, Any], common: dict[str, Any], *, is_stored: bool)
         caller=text_member(session, "caller", 256),
         label=matching(session, "label", _LABEL),
         server=matching(value, "server", _SERVER),
-        tool=text_member(value, "tool", 1024),
+        tool=text_member(value, "tool", MAX_TOOL),
         action_digest=action_digest(value, is_optional=is_stored),
         input_digest=digest(value, "inputDigest") if value.get("inputDigest") is not None else None,
         decision=decision,
@@ -254,7 +260,7 @@ def _invocation(value: dict[str, Any], common: dict[str, Any]) -> Invocation:
         uid=uid(session, "uid"),
         label=matching(session, "label", _LABEL),
         server=matching(value, "server", _SERVER),
-        tool=text_member(value, "tool", 1024),
+        tool=text_member(value, "tool", MAX_TOOL),
         action_digest=action_digest(value, is_optional=True),
         proof_ref=digest(value, "proofRef") if value.get("proofRef") is not None else None,
         operation_id=text_member(value, "operationId", 64),
@@ -276,10 +282,10 @@ def _connection(value: dict[str, Any], common: dict[str, Any]) -> Connection:
         connection=text_member(value, "connection", 64),
         is_open=state == "open",
         protocol=optional_text(value, "protocol", 64),
-        server_name=optional_text(server_info, "name", 256),
-        server_version=optional_text(server_info, "version", 256),
-        client_name=optional_text(client_info, "name", 256),
-        client_version=optional_text(client_info, "version", 256),
+        server_name=optional_text(server_info, "name", MAX_NAME),
+        server_version=optional_text(server_info, "version", MAX_NAME),
+        client_name=optional_text(client_info, "name", MAX_NAME),
+        client_version=optional_text(client_info, "version", MAX_NAME),
         peer_uid=uid(peer, "uid") if peer.get("uid") is not None else None,
         peer_pid=optional_uint(peer, "pid"),
         uid=uid(session, "uid") if session else None,

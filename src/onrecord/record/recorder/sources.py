@@ -65,11 +65,7 @@ class Source:
         """
         arrivals: list[Arrival] = []
         through, is_after_gap = self.through, self.is_after_gap
-        previous = self.through
-        for raw in raws:
-            # An entry without a number stands for the next one: it is kept, and the rest goes on.
-            n = entry_number(raw) or previous + 1
-            previous = n
+        for n, raw in zip(_numbers(raws, through), raws, strict=True):
             if n <= through:
                 continue
             entry: Entry | None = None
@@ -101,6 +97,26 @@ class Source:
         if self.last_seq < journal_size:
             self.committed = self.through
         return self.committed
+
+
+def _numbers(raws: list[Any], through: int) -> list[int]:
+    """Return a number for each entry; one without stands for the one that is missing in its place.
+
+    It never takes the number of an entry that has one: a batch that is sent again is the same batch.
+    """
+    numbers = [entry_number(raw) for raw in raws]
+    following: int | None = None
+    highest: list[int | None] = []
+    for number in reversed(numbers):
+        following = number if number is not None else following - 1 if following is not None else None
+        highest.append(following)
+    found: list[int] = []
+    previous = through
+    for number, limit in zip(numbers, reversed(highest), strict=True):
+        missing = previous + 1 if limit is None else min(previous + 1, limit)
+        previous = missing if number is None else number
+        found.append(previous)
+    return found
 
 
 class Sources:
