@@ -220,6 +220,7 @@ LATER = {
 PARTLY = {
     "CP-049": "without approvals such a call is denied, so no proof exists; the rest comes with approvals",
     "CP-100": "uids, sockets and the server's process; every attempt of `doctor` comes in the next part",
+    "CP-131": "the lifetime of proofs and the time limits of issue, verify and idle; 300 s comes with approvals",
     "CP-101": "environments and secrets; that the resource cannot be reached another way comes in the next part",
 }
 """Rows that tests show in part, with what is missing."""

@@ -11,7 +11,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onrecord.authorize.digest import action_digest, digest_of_text, input_digest
+from onrecord.authorize.digest import digest_of_text, input_digest
 from onrecord.base import strict_json
 from onrecord.base.canonical import canonicalize
 from support.data import shared_data
@@ -48,7 +48,6 @@ class TestVectors:
         if expected is not None:
             assert canonicalize(preimage, facts) == expected.encode("utf-8")
 
-    @pytest.mark.req("CP-029", "CP-126")
     def test_inputs(self):
         """The input digest covers inputResponses and requestState as far as they are there."""
         responses = {"sure": {"action": "accept", "content": {"target": "repo/a"}}}
@@ -56,11 +55,6 @@ class TestVectors:
         assert input_digest(both) == "8000uQemCzs1UlJp4cr_KszjGk0dQO1MNY7QEJ03v0w"
         assert input_digest({"requestState": "st"}) == "2AUmMWo96TSZlwksjy3ZJk-_0bMmLTD_P-KOY3drNdg"
         assert input_digest({"name": "read_file"}) is None
-
-    @pytest.mark.req("CP-126")
-    def test_meta_is_outside(self):
-        """Only method, name and arguments make the digest: inputs and _meta of the same call change nothing."""
-        assert action_digest("tools/call", "t", {"a": 1}) == digest_of_text("t", b'{"a":1}')
 
 
 class TestBounds:

@@ -133,6 +133,37 @@ def test_the_connector_hashes_nothing():
         assert not {name for name in names if name.startswith("onrecord.base.canonical")}, path
 
 
+OUTSIDE = (
+    {},
+    {"_meta": {"progressToken": 1, "other": "x"}},
+    {"task": {"ttl": 1000}},
+    {"inputResponses": {"sure": {"action": "accept"}}, "requestState": "st"},
+)
+CALL = {"name": "echo", "arguments": {"text": "x"}}
+
+
+class TestOutside:
+    """`_meta`, `task` and the inputs of a later round are outside of the digest."""
+
+    @pytest.mark.req("CP-126")
+    def test_relay(self, relay):
+        """The relay asks for one digest, whatever stands beside name and arguments."""
+        for number, members in enumerate(OUTSIDE):
+            meta = members.get("_meta")
+            others = {name: value for name, value in members.items() if name != "_meta"}
+            relay.call(number, meta=meta, name=CALL["name"], arguments=CALL["arguments"], **others)
+        asked = {one["actionDigest"] for one in relay.verifier.asked}
+        assert len(relay.verifier.asked) == len(OUTSIDE)
+        assert asked == {digests.action_digest("tools/call", CALL["name"], CALL["arguments"])}
+
+    @pytest.mark.req("CP-126")
+    def test_authority(self, authority):
+        """The authority issues for one digest too."""
+        with authority.agent_wire() as agent:
+            issued = {authority.proof(agent, **members)["actionDigest"] for members in OUTSIDE}
+        assert len(issued) == 1
+
+
 class TestDepth:
     """Acceptance 5: 64 levels of arguments pass and 65 are refused, at every place that digests."""
 

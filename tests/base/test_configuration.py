@@ -61,6 +61,7 @@ class TestExamples:
 
 
 class TestDefaults:
+    @pytest.mark.req("CP-131")
     def test_user_mode(self):
         """Only `mode` is required; every default is that of the table."""
         found = parse('mode = "user"')
@@ -80,6 +81,7 @@ class TestDefaults:
         assert found.limits.spool_bytes == 268435456
         assert found.limits.stop_grace_seconds == 5
         assert found.limits.hello_timeout_ms == 1000
+        assert found.limits.issue_timeout_ms == found.limits.verify_timeout_ms == 2000
         assert found.servers == {}
         assert found.authority_uid == found.recorder_uid == os.getuid()
         assert found.call_gid is None

@@ -117,7 +117,6 @@ class TestAttempt:
 
     @pytest.mark.parametrize("signal", [*SIGNALS, *ENDS])
     @pytest.mark.parametrize("state", sorted(ENDED, key=lambda state: state.value))
-    @pytest.mark.req("TI-068")
     def test_after_the_end(self, state, signal):
         """After an end nothing changes any more: the first end counts."""
         attempt = attempt_in(state)

@@ -109,7 +109,7 @@ class TestConnections:
 
 
 class TestClocks:
-    @pytest.mark.req("CP-118", "CP-131")
+    @pytest.mark.req("CP-118")
     def test_wall_clock_jumps(self, new_house):
         """A day forward or back on the wall clock changes no proof."""
         house = new_house()

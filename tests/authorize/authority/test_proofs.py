@@ -99,7 +99,7 @@ class TestOrder:
 
 
 class TestWindow:
-    @pytest.mark.req("CP-058", "CP-118", "CP-131")
+    @pytest.mark.req("CP-058")
     def test_expires(self):
         """A proof is good until, and not at, the end of its window."""
         store = Store()

@@ -57,7 +57,6 @@ class TestFraming:
             assert (error["code"], error["data"]["reason"]) == (-32600, "too_large")
             assert agent.line() is None
 
-    @pytest.mark.req("CP-103")
     def test_depth(self, user_house):
         """64 levels of arguments pass the gate of the authority, 65 are invalid_arguments."""
         with user_house.agent_wire() as agent:

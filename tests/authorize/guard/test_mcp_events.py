@@ -143,7 +143,6 @@ def test_ids_of_two_types_are_two_ids():
     assert started().from_server({"id": "7", "result": {}}) == []
 
 
-@pytest.mark.req("CP-126")
 def test_no_secret_of_the_protocol_is_content():
     """PR-02, PR-05: no request state, task id, elicitation id, progress token or _meta in any content."""
     attempts = Attempts("1")

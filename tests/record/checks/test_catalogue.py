@@ -4,8 +4,6 @@ import csv
 import re
 from pathlib import Path
 
-import pytest
-
 import onrecord.record
 from onrecord.base.findings import known
 from onrecord.record.checks.catalogue import CATALOGUE, STRICT
@@ -97,7 +95,6 @@ class TestCollector:
 
 
 class TestMessages:
-    @pytest.mark.req("TI-207")
     def test_no_content_in_findings(self):
         """No finding quotes a value: a marker in every slot of a bad vCon is in none of them."""
         from onrecord.record.checks.checker import check

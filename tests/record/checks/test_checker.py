@@ -178,7 +178,7 @@ class TestRelations:
         made["sessions"].append({})
         assert faults(made) == [("transfer-consultation-mismatch", "warning", "/events/1")]
 
-    @pytest.mark.req("TI-013", "TI-092")
+    @pytest.mark.req("TI-013")
     def test_tool_as_party(self):
         """A party that is named like a tool and takes part in nothing stands for a tool."""
         made = vcon(invocation(), answer("tool-result"))

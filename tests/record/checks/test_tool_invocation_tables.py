@@ -140,7 +140,7 @@ class TestCells:
             document({**sample(kind), "attachment": []})
         )
 
-    @pytest.mark.req("TI-214", "TI-215")
+    @pytest.mark.req("TI-214", "TI-215", "TI-076")
     def test_registry(self):
         """Twelve event types and fourteen parameters, spelled as registered."""
         from onrecord.record.checks.event_tables import EVENT

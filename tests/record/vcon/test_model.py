@@ -76,7 +76,7 @@ class TestRead:
 
 
 class TestBuild:
-    @pytest.mark.req("TI-016", "TI-017", "TI-076", "AA-019", "AA-020", "AA-036")
+    @pytest.mark.req("TI-016", "TI-017", "AA-019", "AA-020", "AA-036")
     def test_whole(self):
         """A built record of one call passes the check without error or warning, extensions listed."""
         made = new()
