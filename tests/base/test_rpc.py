@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -13,8 +14,8 @@ import pytest
 
 from onrecord.base.errors import ConfigurationError, NetworkError, UsageError
 from onrecord.base.rpc_client import BlockingRpcClient, RpcClient
-from onrecord.base.rpc_server import RpcServer, ServerLimits
-from onrecord.base.wire import RpcError, result_line
+from onrecord.base.rpc_server import LONG_LINE_BYTES, RpcServer, ServerLimits
+from onrecord.base.wire import RpcError, read_line, result_line
 
 
 class Echo:
@@ -152,6 +153,102 @@ class TestServer:
                     json.loads(await reader.readline())["id"] for _ in range(10)
                 ]
                 assert sorted(ids) == [*range(10), 99]
+                writer.close()
+
+        asyncio.run(run())
+
+    def test_a_peer_that_does_not_read_its_answers_is_not_listened_to(self, short_dir):
+        """Answers are not piled up in memory for a client that only sends; once it reads, every line is answered."""
+
+        async def run():
+            async with serving(short_dir):
+                line = b'{"jsonrpc":"2.0","id":1,"method":"echo","params":{"x":"' + b"x" * 2000 + b'"}}\n'
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.setblocking(False)
+                    client.connect(str(short_dir / "s"))
+                    sent = refused = 0
+                    while refused < 1000 and sent < 64 << 20:
+                        try:
+                            sent += client.send(line[sent % len(line) :])
+                            refused = 0
+                        except BlockingIOError:
+                            refused += 1
+                            await asyncio.sleep(0)
+                    assert sent < 16 << 20
+                    read = 0
+                    while read < sent // len(line):
+                        read += (await asyncio.get_running_loop().sock_recv(client, 65536)).count(b"\n")
+                assert read == sent // len(line)
+
+        asyncio.run(run())
+
+    def test_an_idle_peer_that_does_not_read_is_dropped(self, short_dir):
+        """Closing waits for the answers to leave; somebody who never reads them would keep his place for ever."""
+
+        async def run():
+            async with serving(short_dir, idle_seconds=0.05) as (handler, server):
+                handler.gone = asyncio.Event()
+                handler.on_disconnect = lambda connection: handler.gone.set()
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.setblocking(False)
+                    client.connect(str(short_dir / "s"))
+                    client.send(b"x\n" * 20_000)
+                    await asyncio.wait_for(handler.gone.wait(), 20)
+                    assert not server.connections
+
+        asyncio.run(run())
+
+    def test_a_peer_that_cannot_be_identified_is_not_served(self, short_dir, monkeypatch):
+        """When descriptors run out at accept, the connection is closed and counted; the next one is served again."""
+
+        def exhausted(sock):
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        async def run():
+            async with serving(short_dir) as (handler, server):
+                with monkeypatch.context() as patch:
+                    patch.setattr("onrecord.base.rpc_server.open_peer_pidfd", exhausted)
+                    reader, writer = await raw(short_dir / "s")
+                    assert await reader.read() == b""
+                    writer.close()
+                assert (server.refused_connections, handler.peers) == (1, [])
+                client = await RpcClient.connect(short_dir / "s", expected_uid=None)
+                assert await client.call("echo", {"n": 1}, timeout_ms=5000) == {"n": 1}
+                client.close()
+
+        asyncio.run(run())
+
+    def test_a_long_line_holds_up_nobody_else(self, short_dir):
+        """It is read by another thread; the lines after it on its own connection wait and keep their order."""
+        may_read = threading.Event()
+
+        def slow(line):
+            if len(line) > LONG_LINE_BYTES:
+                assert may_read.wait(20)
+            return read_line(line)
+
+        async def run():
+            async with serving(short_dir) as (_, server):
+                server.reader = slow
+                long_line = b'{"jsonrpc":"2.0","id":1,"method":"echo"}' + b" " * LONG_LINE_BYTES + b"\n"
+                short = b'{"jsonrpc":"2.0","id":2,"method":"echo"}\n'
+                reader, writer = await raw(short_dir / "s", long_line, short)
+                other, other_writer = await raw(short_dir / "s", short)
+                assert json.loads(await other.readline())["id"] == 2
+                may_read.set()
+                assert [json.loads(await reader.readline())["id"] for _ in range(2)] == [1, 2]
+                writer.close()
+                other_writer.close()
+
+        asyncio.run(run())
+
+    def test_a_long_line_that_is_broken_is_answered(self, short_dir):
+        """Read elsewhere, refused alike."""
+
+        async def run():
+            async with serving(short_dir) as _:
+                reader, writer = await raw(short_dir / "s", b"[" * (LONG_LINE_BYTES + 1) + b"\n")
+                assert json.loads(await reader.readline())["error"]["data"]["detail"] == "depth"
                 writer.close()
 
         asyncio.run(run())
@@ -354,7 +451,7 @@ class TestClients:
                 received.append(sock.recv(100))
                 sock.close()
 
-        thread = threading.Thread(target=run_server)
+        thread = threading.Thread(target=run_server, daemon=True)
         thread.start()
 
         async def run():

@@ -9,10 +9,11 @@ import select
 import socket
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from onrecord.base.sockets import Peer, bind_unix, open_peer_pidfd, peer_credentials
 from onrecord.base.wire import (
@@ -28,6 +29,13 @@ from onrecord.base.wire import (
 )
 
 Answer = bytes | Awaitable[bytes] | None
+
+LONG_LINE_BYTES: Final = 65_536
+"""A longer line is read by another thread: a mebibyte takes the strict reader a quarter of a second, and a client that
+sends many must not hold up the answers of all others."""
+
+WRITE_BYTES: Final = 65_536
+"""Answers of one piece of input are handed to the transport when they are this long, so that it can say stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,8 @@ class RpcConnection(asyncio.Protocol):
         self._poller: select.poll | None = None
         self._open = False
         self._paused = False
+        self._is_clogged = False
+        self._is_reading_aside = False
         self.transport: asyncio.Transport | None = None
         self.peer = Peer(0, -1, -1)
         self.pidfd: int | None = None
@@ -79,10 +89,15 @@ class RpcConnection(asyncio.Protocol):
         """Take the connection (asyncio protocol)."""
         self.transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclass
         sock = transport.get_extra_info("socket")
-        # uvloop hands out a pseudo socket; the descriptor is what counts.
-        with socket.socket(fileno=os.dup(sock.fileno())) as real:
-            self.peer = peer_credentials(real)
-            self.pidfd = open_peer_pidfd(real)
+        try:
+            # uvloop hands out a pseudo socket; the descriptor is what counts.
+            with socket.socket(fileno=os.dup(sock.fileno())) as real:
+                self.peer = peer_credentials(real)
+                self.pidfd = open_peer_pidfd(real)
+        except OSError:  # no descriptor is left: a peer that is not known is not served
+            self._server.refused_connections += 1
+            self.transport.abort()
+            return
         if self.pidfd is not None:
             self._poller = select.poll()
             self._poller.register(self.pidfd, select.POLLIN)
@@ -108,24 +123,60 @@ class RpcConnection(asyncio.Protocol):
 
     def _serve(self, lines: list[bytes]) -> None:
         answers: list[bytes] = []
-        limit = self._server.limits.unanswered
+        size = 0
         for index, line in enumerate(lines):
             if not self._open:
                 break
-            if self._unanswered >= limit:
+            if self._must_wait:
                 self._backlog.extend(lines[index:])
                 if not self._paused and self.transport is not None:
                     self._paused = True
                     self.transport.pause_reading()
                 break
-            answer = self._answer(line)
+            if len(line) > LONG_LINE_BYTES:
+                self._read_aside(line)
+                continue
+            answer = self._answer(self._server.reader(line))
             if answer is not None:
                 answers.append(answer)
-        if answers and self.transport is not None and not self.transport.is_closing():
-            self.transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+                size += len(answer)
+                if size >= WRITE_BYTES:
+                    self.send(b"".join(answers))
+                    answers.clear()
+                    size = 0
+        if answers:
+            self.send(answers[0] if len(answers) == 1 else b"".join(answers))
 
-    def _answer(self, line: bytes) -> bytes | None:
-        request = self._server.reader(line)
+    @property
+    def _must_wait(self) -> bool:
+        """Say whether no further line is taken now: too much is unanswered, or the peer does not read its answers."""
+        return (
+            self._is_clogged or self._is_reading_aside or self._unanswered >= self._server.limits.unanswered
+        )
+
+    def _read_aside(self, line: bytes) -> None:
+        self._is_reading_aside = True
+        self._unanswered += 1
+        self._server.read_aside(line).add_done_callback(self._was_read_aside)
+
+    def _was_read_aside(self, done: asyncio.Future[Request | bytes | None]) -> None:
+        self._is_reading_aside = False
+        self._unanswered -= 1
+        if done.cancelled() or not self._open:
+            return
+        error = done.exception()
+        if error is not None:
+            self._server.report(error)
+            answer: bytes | None = error_line(
+                None, INTERNAL_ERROR, "Internal error", {"reason": "internal_error"}
+            )
+        else:
+            answer = self._answer(done.result())
+        if answer is not None:
+            self.send(answer)
+        self._go_on()
+
+    def _answer(self, request: Request | bytes | None) -> bytes | None:
         if request is None:
             return None
         request_id: Id = None
@@ -161,12 +212,29 @@ class RpcConnection(asyncio.Protocol):
                 self._server.report(error)
                 line = error_line(request_id, INTERNAL_ERROR, "Internal error", {"reason": "internal_error"})
         self.send(line)
-        if self._backlog and self._open:
+        self._go_on()
+
+    def pause_writing(self) -> None:
+        """Take no more lines while the peer does not read its answers (asyncio protocol)."""
+        self._is_clogged = True
+        if not self._paused and self.transport is not None and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Go on: the peer has read (asyncio protocol)."""
+        self._is_clogged = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take the lines that waited, and read again if none is left waiting."""
+        if self._backlog and self._open and not self._must_wait:
             lines = list(self._backlog)
             self._backlog.clear()
             self._serve(lines)
         if (
             self._paused
+            and not self._must_wait
             and not self._backlog
             and self.transport is not None
             and not self.transport.is_closing()
@@ -184,6 +252,12 @@ class RpcConnection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.close()
         self._open = False
+
+    def end(self) -> None:
+        """Close; what a peer does not read is dropped, because it would keep the connection for ever."""
+        if self._is_clogged and self.transport is not None:
+            self.transport.abort()
+        self.close()
 
     def gone(self) -> bool:
         """Say whether the peer process has exited, so that whoever uses the socket now is somebody else."""
@@ -232,6 +306,7 @@ class RpcServer:
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._inode: tuple[int, int] | None = None
+        self._aside = ThreadPoolExecutor(1, "long-lines")
         self.refused_connections = 0
 
     def loop_time(self) -> float:
@@ -255,7 +330,8 @@ class RpcServer:
         if self._server is not None:
             self._server.close()
         for connection in list(self._connections):
-            connection.close()
+            connection.end()
+        self._aside.shutdown(wait=False, cancel_futures=True)
         with contextlib.suppress(OSError):
             status = os.lstat(self.path)
             if (status.st_dev, status.st_ino) == self._inode:
@@ -283,6 +359,10 @@ class RpcServer:
         self._per_uid[connection.peer.uid] -= 1
         return True
 
+    def read_aside(self, line: bytes) -> asyncio.Future[Request | bytes | None]:
+        """Read a line on the thread for long ones."""
+        return asyncio.get_running_loop().run_in_executor(self._aside, self.reader, line)
+
     def report(self, error: BaseException) -> None:
         """Hand an unexpected error to the reporter: its type only, since its text may hold content."""
         if self._report is not None:
@@ -298,6 +378,6 @@ class RpcServer:
             limit = self.loop_time() - self.limits.idle_seconds
             for connection in list(self._connections):
                 if connection.last_activity < limit and not connection.unanswered:
-                    connection.close()
+                    connection.end()
             pause = min(5.0, self.limits.idle_seconds / 4)
             self._sweeper = asyncio.get_running_loop().call_later(pause, self._sweep)
