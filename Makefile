@@ -46,6 +46,7 @@ bench: setup
 	$(PY) benchmarks/latency.py $(ARGS)
 	$(PY) benchmarks/journal.py $(ARGS)
 	$(PY) benchmarks/growth.py $(ARGS)
+	$(PY) benchmarks/kills.py $(ARGS)
 
 docs: setup
 	$(PY) docs/build.py $(if $(WRITE),--write)
