@@ -1,7 +1,9 @@
 # The only entry. Everything else is called from here, on a laptop as in continuous integration.
 
 SHELL := /bin/bash
-PY := .venv/bin/python
+# Where the environment really is: through a closed checkout other uids cannot reach it (scripts/setup.sh).
+BIN = $(realpath .venv)/bin
+PY = $(BIN)/python
 ARGS ?=
 
 # Only there when the interpreter is a copy that needs it (scripts/setup.sh).
@@ -23,7 +25,7 @@ setup:
 	@bash scripts/setup.sh
 
 demo: setup
-	@.venv/bin/onrecord demo --yes $(ARGS)
+	@$(BIN)/onrecord demo --yes $(ARGS)
 
 test: lint docs
 	$(PY) -m pytest $(ARGS)
@@ -32,7 +34,7 @@ lint: setup
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict src
-	.venv/bin/lint-imports
+	$(BIN)/lint-imports
 
 format: setup
 	$(PY) -m ruff format .
