@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from onrecord.base.errors import ConfigurationError, UsageError
-from onrecord.base.sockets import check_private_path, has_exited, lock_file, process_label, process_start_time
+from onrecord.base.sockets import (
+    check_private_path,
+    has_exited,
+    lock_file,
+    open_peer_pidfd,
+    process_label,
+    process_start_time,
+)
 
 
 def code_of(path, **kwargs) -> str:
@@ -97,3 +107,48 @@ class TestProcesses:
         assert has_exited(pidfd)
         assert process_start_time(child.pid) is None
         os.close(pidfd)
+
+
+def test_a_peer_that_was_reaped_before_accept_is_no_living_one(short_dir):
+    """Its socket may have been handed on; without a pidfd nobody would notice, so asking for one raises."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(short_dir / "s"))
+        listener.listen()
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:  # connects, hands its socket on, exits before anybody accepts
+            with contextlib.suppress(BaseException):
+                sock = socket.socket(socket.AF_UNIX)
+                sock.connect(str(short_dir / "s"))
+                socket.send_fds(theirs, [b"x"], [sock.fileno()])
+            os._exit(0)
+        _, (descriptor,), _, _ = socket.recv_fds(ours, 1, 1)
+        os.waitpid(pid, 0)
+        accepted, _ = listener.accept()
+        with accepted, ours, theirs:
+            try:
+                pidfd = open_peer_pidfd(accepted)
+            except OSError:
+                return
+            finally:
+                os.close(descriptor)
+            if pidfd is None:
+                pytest.skip("this kernel has no SO_PEERPIDFD")
+            assert has_exited(pidfd)
+            os.close(pidfd)
+
+
+def test_no_pidfd_without_a_descriptor():
+    """A kernel that has pidfds and cannot give one is another thing than a kernel without them."""
+
+    class Exhausted:
+        def __init__(self, number):
+            self.number = number
+
+        def getsockopt(self, *_):
+            raise OSError(self.number, os.strerror(self.number))
+
+    assert open_peer_pidfd(Exhausted(errno.ENOPROTOOPT)) is None
+    for number in (errno.EMFILE, errno.ESRCH, errno.ENODATA):
+        with pytest.raises(OSError):
+            open_peer_pidfd(Exhausted(number))

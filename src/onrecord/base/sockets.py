@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import select
+import shlex
 import socket
 import stat
 import struct
@@ -37,11 +39,17 @@ def peer_credentials(sock: socket.socket) -> Peer:
 
 
 def open_peer_pidfd(sock: socket.socket) -> int | None:
-    """Return a pidfd of the peer process (Linux 6.5 and later), or None where the kernel has none."""
+    """Return a pidfd of the peer process (Linux 6.5 and later), or None where the kernel has none.
+
+    Raises `OSError` when this kernel has them and this peer has none: it was reaped before it was accepted, so that
+    somebody else holds its socket now, or no descriptor is left. Such a peer must not pass as one that lives.
+    """
     try:
         return struct.unpack("i", sock.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD, 4))[0]  # type: ignore[no-any-return]
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno == errno.ENOPROTOOPT:
+            return None
+        raise
 
 
 def has_exited(pidfd: int) -> bool:
@@ -106,7 +114,7 @@ def check_private_path(
                     f"{part} has mode {stat.S_IMODE(status.st_mode):04o}",
                     code="path-mode",
                     where=Where(str(part)),
-                    hint=f"chmod {stat.S_IMODE(status.st_mode) & ~mode_forbidden:o} {part}",
+                    hint=f"chmod {stat.S_IMODE(status.st_mode) & ~mode_forbidden:o} {shlex.quote(str(part))}",
                 )
         elif status.st_mode & 0o022:
             if status.st_mode & stat.S_ISVTX and status.st_uid == 0 and sticky_left:
