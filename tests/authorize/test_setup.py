@@ -393,7 +393,7 @@ class TestCommand:
         assert done.returncode == 0, done.stderr
         document = tomllib.loads((short_dir / "inst/onrecord.toml").read_text())
         assert document["mode"] == "user"
-        assert b"move this key off this machine" in done.stderr
+        assert b"move them off this machine" in done.stderr
         assert done.stdout.startswith(b"{")
 
     def test_twice(self, short_dir):

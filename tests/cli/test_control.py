@@ -75,7 +75,8 @@ class TestStatus:
         house.report()
         code, out, _ = control(house, "status")
         assert code == 0
-        assert "status degraded" in out
+        lines = [line.split() for line in out.splitlines()]
+        assert ["status", "degraded"] in lines
         assert "filesystem" in out
 
     def test_down(self, house):

@@ -59,6 +59,31 @@ class TestEntry:
         assert status == 2
         assert json.loads(out)["error"]["code"] == "usage"
 
+    @pytest.mark.parametrize("verb", ["policy", "control", "record"])
+    def test_group_without_command(self, capsys, verb):
+        """A group alone prints its help as lines, exit 2; as JSON it is a usage error."""
+        status, out, err = run(capsys, verb)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"Usage: onrecord {verb} ")
+        assert "\\u{" not in err
+        status, out, _ = run(capsys, verb, "--json")
+        assert (status, json.loads(out)["error"]["code"]) == (2, "usage")
+
+    def test_usage_of_a_sub_command(self, capsys):
+        """The hint names the help of the command that was used wrongly, not that of its group."""
+        status, _, err = run(capsys, "policy", "explain")
+        assert status == 2
+        assert "next: onrecord policy explain --help" in err
+
+    def test_place_is_said_once(self, capsys, monkeypatch):
+        """A path that stands in the message is not repeated behind it."""
+
+        def failing(verb):
+            raise StorageError("/f is full", code="disk", where=Where("/f"))
+
+        monkeypatch.setattr(cli, "verb_command", failing)
+        assert run(capsys, "check")[2] == "onrecord: /f is full [disk]\n"
+
     def test_foreign_exception(self, capsys, monkeypatch):
         """A bug is an internal error with its type only, exit 3, and no traceback."""
 

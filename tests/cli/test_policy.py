@@ -1,6 +1,7 @@
 """`onrecord policy` at the command line."""
 
 import json
+import re
 import shutil
 import sys
 
@@ -278,10 +279,24 @@ class TestBind:
         """Without --pin tools are proposed, and check refuses them until they are decided."""
         (source / "bindings" / "filesystem.json").write_text("[]")
         status, text, _ = run("bind", "filesystem", "--config", configured)
-        assert (status, "to be decided by a person: read_file" in text) == (0, True)
+        assert (status, "to be decided by a person:\n  read_file\n" in text) == (0, True)
         status, document, _ = run("check", "--config", configured, "--json")
         assert status == 1
         assert "binding-undecided" in [item["code"] for item in document["findings"]]
+
+    def test_server_cannot_start(self, run, configured, source):
+        """A new server that cannot be started is added nowhere, so that the next attempt is the first again."""
+        document = json.loads((source / "bundle.json").read_text())
+        document["servers"] = []
+        (source / "bundle.json").write_text(json.dumps(document))
+        (source / "bindings" / "filesystem.json").unlink()
+        text = configured.read_text()
+        program = json.dumps(str(source / "no-such-program"))
+        configured.write_text(re.sub(r"(?m)^command = .*$", lambda _: f"command = {program}", text))
+        status, refused, _ = run("bind", "filesystem", "--root", source, "--config", configured, "--json")
+        assert (status, refused["error"]["code"]) == (2, "cannot-start")
+        assert json.loads((source / "bundle.json").read_text())["servers"] == []
+        assert not (source / "bindings" / "filesystem.json").exists()
 
     def test_unknown_server(self, run, configured):
         """A server that is not in the source."""

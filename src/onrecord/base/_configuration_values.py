@@ -45,6 +45,7 @@ class ConfigurationText:
             raise ConfigurationError(
                 "not TOML: " + _SYNTAX_LINE.sub("", message),
                 code="configuration-syntax",
+                hint="correct that line; docs/reference/configuration.md explains every key",
                 where=Where(file=str(file), line=max(line, 1)),
             ) from error
 

@@ -98,6 +98,7 @@ def spawn(
         raise ConfigurationError(
             f"cannot start {argv[0]} ({getattr(error, 'strerror', None) or error})",
             code="cannot-start",
+            hint="name a program that this uid may run, with its whole path",
             where=Where(file=argv[0]),
         ) from error
 

@@ -152,27 +152,43 @@ def _cell(text: str) -> str:
     return escape(visible(text))
 
 
+def _recorder(state: dict[str, Any] | None) -> str:
+    if not state:
+        return "unknown"
+    waiting = f", {state['backlog']} entries wait" if state["backlog"] else ""
+    return ("connected" if state["connected"] else "not connected") + waiting
+
+
 def _print_status(document: dict[str, Any]) -> None:
     out = console()
-    out.print(
-        f"status {document['status']}, mode {document['mode']}, isolation {document['isolation']}, "
-        f"policy version {document['policy_version']}, since {document['since']}"
-    )
+    rows = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    rows.add_row("status", _cell(str(document["status"])))
+    if document["mode"] is not None:
+        rows.add_row("mode", _cell(f"{document['mode']}, isolation {document['isolation']}"))
+        rows.add_row("policy", _cell(f"version {document['policy_version']}"))
+        rows.add_row("since", _cell(str(document["since"])))
+        rows.add_row("recorder", _recorder(document["recorder"]))
     for method, latency in document["latency"].items():
         if latency["p50"] is not None:
-            out.print(f"{method}: p50 {latency['p50']:.3f} ms, p99 {latency['p99']:.3f} ms")
-    servers = Table("server", "tools", "bound", "changed", "unbound", box=None)
+            rows.add_row(method, f"p50 {latency['p50']:.3f} ms, p99 {latency['p99']:.3f} ms")
+    out.print(rows)
+    servers = Table("tool server", "tools", "bound", "changed", "unbound", box=None, pad_edge=False)
+    silent = [entry["server"] for entry in document["servers"] if not entry["reported"]]
     for entry in document["servers"]:
         row = (entry["tools"], entry["bound"], entry["changed"], entry["unbound"])
-        servers.add_row(
-            _cell(entry["server"]), *map(str, row if entry["reported"] else ("not reported", "", "", ""))
-        )
-    if document["servers"]:
+        if entry["reported"]:
+            servers.add_row(_cell(entry["server"]), *map(str, row))
+    if servers.row_count:
+        out.print()
         out.print(servers)
-    counters = Table("outcome", "count", box=None)
+    if silent:
+        out.print()
+        out.print(f"not used yet, so their tools are unknown: {_cell(', '.join(silent))}")
+    counters = Table("outcome", "count", box=None, pad_edge=False)
     for reason, count in document["counters"].items():
         counters.add_row(_cell(reason), str(count))
     if document["counters"]:
+        out.print()
         out.print(counters)
 
 
@@ -265,10 +281,21 @@ def decisions(
     if as_json:
         emit(page)
         return
-    table = Table("seq", "time", "type", "caller", "server", "tool", "reason", box=None)
+    day = None
+    table = Table("seq", "time", "type", "call", "reason", box=None, pad_edge=False)
     for entry in page["entries"]:
+        date, _, clock = str(entry.get("time", "")).partition("T")
+        if date != day:
+            table.add_row("", _cell(date))
+            day = date
+        call = "/".join(str(entry[name]) for name in ("server", "name") if entry.get(name))
+        who = entry.get("caller")
         cells = [
-            entry.get(name, "") for name in ("seq", "time", "type", "caller", "server", "name", "reason")
+            entry.get("seq", ""),
+            clock,
+            entry.get("type", ""),
+            f"{who} -> {call}" if who and call else call or who or "",
+            entry.get("reason", ""),
         ]
         table.add_row(*(_cell(str(cell)) for cell in cells))
     console().print(table)

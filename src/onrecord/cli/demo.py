@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from onrecord.cli.output import JsonOption, console, emit, exit_with, note
+from onrecord.cli.output import JsonOption, console, emit, exit_with
 
 
 def command(
-    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking; no step asks yet.")] = False,
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -27,14 +27,13 @@ def command(
 
     Exit status: 0 all steps as expected, 1 one is not, 3 could not run.
     """
+    del yes  # the promise of the option is kept already: nothing is asked as long as there are no approvals
     from onrecord.examples.demo.driver import require_mcp
 
     require_mcp()
     from onrecord.examples.demo.driver import run
     from onrecord.examples.demo.report import ConsoleListener, QuietListener, print_summary
 
-    if yes:
-        note("onrecord demo: --yes has nothing to approve yet; approvals follow in the next part")
     screen = console()
     demonstration = run(keep=keep, listener=QuietListener() if as_json else ConsoleListener(screen))
     if as_json:

@@ -15,6 +15,11 @@ VCON_SUFFIXES: Final = (".vcon", ".json", ".vcon.gz", ".json.gz")
 """Names that are taken for vCons when a folder is given. A file that is named itself may have any name."""
 
 
+_SIGNED_RECORDS: Final = (
+    "onrecord record sessions names the vCons of a running recorder; they lie below paths.records"
+)
+
+
 def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes:
     """Return the bytes of a regular file, or of standard input for "-".
 
@@ -27,12 +32,20 @@ def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 os.close(descriptor)
                 raise UsageError(
-                    "this is no regular file", code="file-not-regular", where=Where(file=str(path))
+                    "this is no regular file",
+                    code="file-not-regular",
+                    hint="name one vCon; onrecord check also takes folders",
+                    where=Where(file=str(path)),
                 )
         with os.fdopen(descriptor, "rb", closefd=descriptor != 0) as file:
             data = file.read(max_bytes + 1)
     except FileNotFoundError:
-        raise UsageError("there is no such file", code="file-missing", where=Where(file=str(path))) from None
+        raise UsageError(
+            "there is no such file",
+            code="file-missing",
+            hint=_SIGNED_RECORDS,
+            where=Where(file=str(path)),
+        ) from None
     except OSError as error:
         raise UsageError(
             f"the file cannot be read: {error.strerror}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,11 @@ def _chosen(mode: str | None, directory: Path | None) -> Mode:
         if mode == known:
             return known
     if mode is not None:
-        raise UsageError("--mode is user or system", code="usage")
+        raise UsageError(
+            f"there is no mode {mode!r}",
+            code="usage",
+            hint="--mode user or --mode system; --help says which is for whom",
+        )
     return "system" if os.geteuid() == 0 and directory is None else "user"
 
 
@@ -70,20 +75,27 @@ def _initialize(directory: Path | None, mode: Mode, *, as_json: bool) -> None:
             }
         )
     note(f"configuration: {file} ({mode} mode)")
-    for path in made.offline_keys:
-        note(f"move this key off this machine, no daemon needs it: {path}")
-    option = "" if directory is None else f" --config {file}"
+    if made.offline_keys:
+        note("no daemon needs these keys; move them off this machine when you have signed what you need:")
+        for path in made.offline_keys:
+            note(f"  {path}")
+    option = "" if directory is None else f" --config {shlex.quote(file)}"
     if made.signed:
-        note(f"next: onrecord up{option}")
+        note(f"next: name your tool servers in {file}, then")
+        note(f"      onrecord policy bind ID --root DIR{option}")
+        note(f"      onrecord policy sign{option}")
+        note(f"      onrecord up{option}")
     else:
         source = made.configuration.policy.source
         trust = made.configuration.trust.policy
         note(f"next: 1. put the public policy key into {trust}")
         note(f"      2. put the uids of agents and servers into {source / 'bundle.json'}")
-        note(f"      3. onrecord policy sign {source} --key KEY{option}, then onrecord up{option}")
+        note(
+            f"      3. onrecord policy sign {shlex.quote(str(source))} --key KEY{option}, then onrecord up{option}"
+        )
     if mode == "user":
         note(
-            "user mode is degraded: agent, servers and authority share one uid; onrecord doctor says what that means"
+            "user mode is degraded: agent, servers and authority share one uid (onrecord doctor says what that means)"
         )
         if os.geteuid() == 0:
             note(

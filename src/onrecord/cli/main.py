@@ -86,10 +86,15 @@ def _run(arguments: list[str]) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     except _CLICK_ERROR as error:
+        message = str(getattr(error, "format_message", lambda: "wrong usage")())
+        command = getattr(getattr(error, "ctx", None), "command_path", f"onrecord {verb}")
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the whole help
+            if "--json" not in arguments:
+                print(message, file=sys.stderr)
+                return UsageError.exit_code
+            message = f"{command} needs a command"
         raise UsageError(
-            str(getattr(error, "format_message", lambda: "wrong usage")()),
-            code="usage",
-            hint=f"onrecord {verb} --help lists options and arguments",
+            message, code="usage", hint=f"{command} --help lists options and arguments"
         ) from error
     return status if isinstance(status, int) else 0
 

@@ -77,7 +77,8 @@ def report_error(error: OnrecordError, *, as_json: bool) -> None:
     if as_json:
         emit(error.to_json())
         return
-    place = f" ({visible(str(error.where))})" if error.where is not None and str(error.where) else ""
-    note(f"onrecord: {visible(str(error))}{place} [{error.code}]")
+    message, place = str(error), str(error.where or "")
+    place = f" ({visible(place)})" if place and place not in message else ""
+    note(f"onrecord: {visible(message)}{place} [{error.code}]")
     if error.hint:
         note(f"  next: {visible(error.hint)}")

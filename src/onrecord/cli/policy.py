@@ -231,15 +231,17 @@ def bind(
     configuration = Configuration.load(config)
     directory = policy or configuration.policy.source
     added = False
-    if root is not None and not running:
-        configuration.server(server)
-        added = editing.add_server(directory, server, uid=configuration.server_uid(server), root=root)
-    source = pinning.ServerSource(directory, server)
     version = None
     if running:
+        source = pinning.ServerSource(directory, server)
         report = pinning.compare(source, _reported(configuration, server))
     else:
-        advertised = ask_server(configuration, server)
+        if root is None:  # a server that the policy does not know is refused before it is started
+            pinning.ServerSource(directory, server)
+        advertised = ask_server(configuration, server)  # and nothing is written when it cannot answer
+        if root is not None:
+            added = editing.add_server(directory, server, uid=configuration.server_uid(server), root=root)
+        source = pinning.ServerSource(directory, server)
         report = pinning.pin(source, advertised) if pin else pinning.bind(source, advertised)
         if added or report.pinned or report.proposed:
             version = editing.raise_version(directory, bundle=configuration.policy.bundle)
@@ -407,8 +409,11 @@ def _print_bind(report: BindReport) -> None:
     for name, meaning in meanings.items():
         tools: tuple[str, ...] = getattr(report, name)
         if tools:
-            print(visible(f"{meaning}: {', '.join(tools)}"))
+            print(f"{meaning}:")
+            for tool in tools:
+                print(visible(f"  {tool}"))
     if report.proposed:
-        print(f'next: remove the decided names from "decide" in {report.file}, then onrecord policy check')
+        print(visible(f"next: look at each tool in {report.file}: op, impact and what its arguments are;"))
+        print('      correct it, and remove "decide" where you agree. Then onrecord policy check')
     elif report.pinned:
         print("next: onrecord policy sign")

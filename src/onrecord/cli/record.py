@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from onrecord.base.configuration import Configuration
 from onrecord.base.errors import UsageError
-from onrecord.cli.output import ConfigOption, JsonOption, console, emit, exit_with, note, visible
+from onrecord.cli.output import ConfigOption, JsonOption, emit, exit_with, note, visible
 
 app = typer.Typer(
     add_completion=False,
@@ -49,7 +48,7 @@ def sessions(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     if as_json:
         emit(document)
         return
-    _print_sessions(document["sessions"])
+    _print_sessions(document["sessions"], records=Configuration.load(config).paths.records)
 
 
 @app.command()
@@ -79,7 +78,7 @@ def close(
     if as_json:
         emit(document)
     else:
-        _print_sessions(document["sessions"])
+        _print_sessions(document["sessions"], records=Configuration.load(config).paths.records)
     if any(one["state"] not in ("signed", "empty") for one in document["sessions"]):
         note("onrecord: not every session has a signed vCon yet")
         exit_with(1)
@@ -102,28 +101,24 @@ def _call(config: Any, method: str, params: dict[str, Any], *, timeout_ms: int) 
         client.close()
 
 
-def _print_sessions(listed: list[dict[str, Any]]) -> None:
+def _print_sessions(listed: list[dict[str, Any]], *, records: Path) -> None:
+    """Print two or three lines for each session, so that ids and paths stay whole in a narrow terminal."""
     if not listed:
         note("no record sessions")
         return
-    table = Table(box=None)
-    table.add_column("session", no_wrap=True)
-    for heading in ("caller", "label", "state", "entries", "cause", "vCon"):
-        table.add_column(heading, overflow="fold")
     for one in listed:
-        vcon = one.get("vcon") or {}
-        check = one.get("check") or {}
         state = str(one["state"])
-        if check.get("errors"):
-            state += f" ({check['errors']} check errors)"
-        cells = [
-            one["id"],
-            one["caller"] or f"uid {one['uid']}",
-            one["label"],
+        if errors := (one.get("check") or {}).get("errors"):
+            state += f" ({errors} check errors)"
+        count = one["entries"]
+        facts = [
             state,
-            str(one["entries"]),
-            one["cause"] or "",
-            vcon.get("file", ""),
+            one["caller"] or f"uid {one['uid']}",
+            f"{count} {'entry' if count == 1 else 'entries'}",
         ]
-        table.add_row(*(escape(visible(str(cell))) for cell in cells))
-    console().print(table)
+        if one["cause"]:
+            facts.append(f"closed: {one['cause']}")
+        print(visible(f"{one['id']}  {', '.join(facts)}"))
+        print(visible(f"  label  {one['label']}"))
+        if file := (one.get("vcon") or {}).get("file"):
+            print(visible(f"  vCon   {records / file}"))

@@ -30,7 +30,8 @@ class Check:
     @classmethod
     def failed(cls, name: str, error: OnrecordError) -> Check:
         """Return a failure that says what the error says."""
-        place = f" ({error.where})" if error.where is not None and str(error.where) else ""
+        place = str(error.where or "")
+        place = f" ({place})" if place and place not in str(error) else ""
         return cls(name, "failed", f"{error}{place} [{error.code}]", error.hint or "")
 
 

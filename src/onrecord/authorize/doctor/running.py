@@ -6,6 +6,7 @@ Source: call-proof.md 4.1, 5.1; running.md 2.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def check_sockets(configuration: Configuration) -> Iterator[Check]:
     """Say of every socket whether the right uid serves it."""
-    start = f"onrecord up --config {configuration.file}"
+    start = f"onrecord up --config {shlex.quote(str(configuration.file))}"
     for name, path, owner in _sockets(configuration):
         try:
             uid = owner()

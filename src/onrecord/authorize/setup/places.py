@@ -151,6 +151,7 @@ def make_directories(wanted: Sequence[Directory]) -> tuple[Path, ...]:
                 raise ConfigurationError(
                     f"cannot make the directory ({error.strerror})",
                     code="cannot-make-directory",
+                    hint="choose a directory that you may write to: onrecord init DIR",
                     where=Where(file=str(path)),
                 ) from error
             made.append(path)

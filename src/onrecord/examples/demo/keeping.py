@@ -42,6 +42,7 @@ def choose_directory(keep: Path | None) -> Path:
         raise StorageError(
             f"the directory cannot be made ({error.strerror})",
             code="keep-directory",
+            hint="name a directory that you may write to with --keep DIR",
             where=Where(file=str(keep)),
         ) from error
     return keep.absolute()

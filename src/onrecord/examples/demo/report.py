@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+import textwrap
+from pathlib import Path
+from shutil import which
 from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from onrecord.examples.demo.driver import Demonstration, Listener
 from onrecord.examples.demo.principals import Cast
@@ -48,11 +53,25 @@ class ConsoleListener(Listener):
     def done(self, result: StepResult) -> None:
         """Print the step with what was expected and what was seen."""
         mark = "[green]ok[/green]    " if result.ok else "[red]NOT OK[/red]"
-        self._console.print(f"{mark} [bold]{result.step:<4}[/bold]{escape(result.title)}")
-        self._console.print(f"            expected  {escape(result.expected)}", style="dim")
-        self._console.print(
-            f"            observed  {escape(result.observed)}", style="" if result.ok else "red"
-        )
+        first, *more = self._lines(result.title, 11)
+        self._console.print(f"{mark} [bold]{result.step:<4}[/bold]{escape(first)}")
+        for line in more:
+            self._console.print(f"{'':11}{escape(line)}")
+        self._print_below("expected", result.expected, style="dim")
+        self._print_below("observed", result.observed, style="" if result.ok else "red")
+
+    def _print_below(self, label: str, text: str, *, style: str) -> None:
+        """Print a text with its label in front; on a terminal it wraps at words, under its own beginning."""
+        indent = f"{'':11}{label}  "
+        for number, line in enumerate(self._lines(text, len(indent))):
+            before = indent if number == 0 else " " * len(indent)
+            self._console.print(escape(before + line), style=style)
+
+    def _lines(self, text: str, indent: int) -> list[str]:
+        if not self._console.is_terminal:
+            return [text]
+        width = max(self._console.width - indent, 20)
+        return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
     def fails(self, tree: Tree) -> None:
         """Name the work tree."""
@@ -67,26 +86,37 @@ class QuietListener(Listener):
         print(f"onrecord demo: could not run; the work tree stays: {tree.root}", file=sys.stderr)  # noqa: T201
 
 
+def _program() -> str:
+    """Return how the reader can call onrecord: by its name where the shell finds it, else as it was called now."""
+    called = Path(sys.argv[0])
+    return shlex.quote(str(called)) if called.name == "onrecord" and not which("onrecord") else "onrecord"
+
+
 def print_summary(console: Console, demonstration: Demonstration) -> None:
-    """Print the table of verification, the story and where everything is."""
+    """Print the table of verification, the story, where everything is, and how to look at it again."""
     report = demonstration.evidence.report
     if report is not None:
-        table = Table("axis", "result", "count", "grounds", title="Verification of the record")
+        console.print(Text("\nVerification of the record", style="bold"))
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         for name, axis in report.axes.items():
             count = "" if axis.count is None else str(axis.count)
-            table.add_row(name, axis.result, count, escape(axis.grounds))
+            table.add_row(f"  {name}", axis.result, count, escape(axis.grounds))
         console.print(table)
-        for item in report.not_checked:
-            console.print(f"not checked: {escape(item)}")
+        console.print(f"  not checked: {escape(', '.join(report.not_checked))}\n")
     if demonstration.vcon is not None and report is not None and report.payload is not None:
         console.print(render(Vcon.read(report.payload)))
-    if demonstration.vcon is not None:
-        console.print(f"Record: {escape(str(demonstration.vcon))}")
-    console.print(f"Kept:   {escape(str(demonstration.kept))}")
-    if demonstration.work_tree is not None:
-        console.print(f"The work tree stays for a look: {demonstration.work_tree}", style="red")
     good = sum(step.ok for step in demonstration.steps)
     console.print(
-        f"{good} of {len(demonstration.steps)} steps as expected.",
+        f"\n{good} of {len(demonstration.steps)} steps as expected.",
         style="green" if demonstration.ok else "red",
     )
+    console.print(f"Kept: {escape(str(demonstration.kept))}", soft_wrap=True)
+    if demonstration.vcon is not None:
+        record = shlex.quote(str(demonstration.vcon))
+        anchor = shlex.quote(str(demonstration.kept / "trust" / "vcon" / "record-ca.pem"))
+        program = escape(_program())
+        console.print("Look again:")
+        console.print(f"  {program} show {escape(record)}", soft_wrap=True)
+        console.print(f"  {program} verify {escape(record)} --anchor {escape(anchor)}", soft_wrap=True)
+    if demonstration.work_tree is not None:
+        console.print(f"The work tree stays for a look: {demonstration.work_tree}", style="red")
