@@ -66,6 +66,7 @@ class Bench:
         self.verifier = HeldVerifier(verdict)
         self.client_bytes = []
         self.server_bytes = []
+        self.later = []
         self.relay = Relay(
             "1",
             rules=RelayRules(
@@ -87,6 +88,7 @@ class Bench:
             log=self.log,
             to_client=self.client_bytes.append,
             to_server=self.server_bytes.append,
+            later=self.later.append,
         )
         if settle:
             self.settle()

@@ -38,7 +38,7 @@ def error(message):
 
 
 class TestEnforcement:
-    @pytest.mark.req("CP-019", "CP-041")
+    @pytest.mark.req("CP-041")
     def test_a_valid_proof_lets_a_call_through(self, bench):
         """The call reaches the server, the digest asked for is that of what it gets."""
         it = bench()
@@ -49,7 +49,7 @@ class TestEnforcement:
         assert asked["actionDigest"] == digests.action_digest("tools/call", "echo", {"text": "x"})
         assert (asked["server"], asked["peerUid"], asked["evidence"]) == ("files", 2001, PROOF)
 
-    @pytest.mark.req("CP-128", "CP-066", "CP-043")
+    @pytest.mark.req("CP-128", "CP-066", "CP-043", "CP-019")
     @pytest.mark.parametrize("reason", [one for one in CALL_PROOF_REASONS if one != "missing"])
     def test_each_reason_rejects(self, bench, reason):
         """Acceptance 25: whatever is wrong with a proof, nothing runs, and the reason is on the wire."""
@@ -738,3 +738,29 @@ def test_log_lines_cannot_be_forged(bench):
     assert "\x1b" not in it.log_text()
     assert len([line for line in it.log_text().splitlines() if "call.rejected" in line]) == 1
     assert orjson.loads(it.client_bytes[0])["error"]["code"] == -32021
+
+
+@pytest.mark.parametrize("reason", [None, "replayed"])
+def test_preparing_a_call_lets_nothing_out(tmp_path, reason):
+    """What is made ready while a proof is verified reaches neither disk nor server before the verdict."""
+    outcomes = []
+    for is_prepared in (True, False):
+        directory = tmp_path / str(is_prepared)
+        directory.mkdir()
+        bench = Bench(directory, verdict=None)
+        bench.call(arguments={"text": "hello"})
+        assert len(bench.later) == 1
+        if is_prepared:
+            bench.later.pop()()
+        assert bench.server == []
+        assert bench.entries == []
+        bench.verifier.waiting.pop()(Verdict(reason))
+        if not is_prepared:
+            bench.later.pop()()
+        written = [{**one, "operationId": None} for one in bench.entries]
+        outcomes.append((written, bench.server, bench.client))
+        bench.close()
+    assert outcomes[0] == outcomes[1]
+    invocation = next(one for one in outcomes[0][0] if one["kind"] == "invocation")
+    assert ("arguments" in invocation) == (reason is None)
+    assert bool(outcomes[0][1]) == (reason is None)

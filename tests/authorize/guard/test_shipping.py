@@ -15,12 +15,14 @@ from onrecord.base.rpc_client import RpcClient
 
 
 def entry(number=0):
-    return {
-        "kind": "progress",
-        "time": "2026-11-30T10:00:00.000Z",
-        "mono_ns": 1,
-        "content": {"progress": number},
-    }
+    return orjson.dumps(
+        {
+            "kind": "progress",
+            "time": "2026-11-30T10:00:00.000Z",
+            "mono_ns": 1,
+            "content": {"progress": number},
+        }
+    )
 
 
 class House:
@@ -140,7 +142,7 @@ def test_a_recorder_that_does_not_answer_stops_nothing(short_dir, monkeypatch):
 def test_what_a_dead_guard_left_goes_first(short_dir):
     """Orphans are shipped under their own source, then removed; a held one is left alone."""
     dead = spool_path(short_dir, "g-dead")
-    dead.write_bytes(orjson.dumps({"n": 1, **entry()}) + b"\n" + b'{"n":2,"torn')
+    dead.write_bytes(orjson.dumps({"n": 1, **orjson.loads(entry())}) + b"\n" + b'{"n":2,"torn')
 
     async def run():
         house = House(short_dir)

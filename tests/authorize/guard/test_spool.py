@@ -11,13 +11,15 @@ from onrecord.base.dates import ManualClock
 
 
 def entry(number=0):
-    return {
-        "kind": "progress",
-        "time": "2026-11-30T10:00:00.000Z",
-        "mono_ns": 1,
-        "call": "1.1",
-        "content": {"progress": number},
-    }
+    return orjson.dumps(
+        {
+            "kind": "progress",
+            "time": "2026-11-30T10:00:00.000Z",
+            "mono_ns": 1,
+            "call": "1.1",
+            "content": {"progress": number},
+        }
+    )
 
 
 @pytest.fixture
@@ -128,7 +130,7 @@ def test_a_torn_last_line_becomes_a_gap(tmp_path, clock):
 def test_a_damaged_line_in_the_middle_becomes_a_gap(tmp_path, clock):
     """Blocks that never reached the disk read as zeros; what follows is still sent."""
     path = spool_path(tmp_path, "g-2")
-    lines = [orjson.dumps({"n": number, **entry()}) for number in (1, 2, 3)]
+    lines = [orjson.dumps({"n": number, **orjson.loads(entry())}) for number in (1, 2, 3)]
     path.write_bytes(lines[0] + b"\n" + b"\0" * len(lines[1]) + b"\n" + lines[2] + b"\n")
     adopted = Spool.adopt(path, clock=clock)
     assert [(one["n"], one["kind"]) for one in taken(adopted)] == [
@@ -160,7 +162,9 @@ def test_a_symbolic_link_is_not_adopted(tmp_path, clock):
 def test_an_adopted_spool_keeps_its_numbers(tmp_path, clock):
     """After a part was acknowledged and cut, the rest has its own numbers."""
     path = spool_path(tmp_path, "g-3")
-    path.write_bytes(b"".join(orjson.dumps({"n": number, **entry()}) + b"\n" for number in (7, 8)))
+    path.write_bytes(
+        b"".join(orjson.dumps({"n": number, **orjson.loads(entry())}) + b"\n" for number in (7, 8))
+    )
     adopted = Spool.adopt(path, clock=clock)
     assert adopted.source == "g-3"
     assert adopted.acknowledged == 6

@@ -30,9 +30,13 @@ class CallEntries:
         self.protocol: str | None = None
         self.server_info: dict[str, str] | None = None
 
-    def admitted(self, held: HeldCall, call: str) -> bool:
-        """Write the invocation of a call that goes to the server; False if it is lost."""
-        return self._write(held, self._invocation(held, call, is_admitted=True))
+    def prepare(self, held: HeldCall, call: str) -> bytes:
+        """Return the invocation of a call that will be admitted if its proof is valid."""
+        return self._invocation(held, call, is_admitted=True)
+
+    def admitted(self, held: HeldCall, invocation: bytes) -> bool:
+        """Write the invocation of a call that goes to the server, as prepared; False if it is lost."""
+        return self._write(held, invocation)
 
     def rejected(self, held: HeldCall, call: str, error: dict[str, Any]) -> bool:
         """Write the invocation of a rejected call, without its arguments, and the error that answers it."""
@@ -48,7 +52,7 @@ class CallEntries:
                 self._recording.entry("connection", connection=self._number, state="close", cause=cause)
             )
 
-    def _write(self, held: HeldCall, *entries: dict[str, Any]) -> bool:
+    def _write(self, held: HeldCall, *entries: bytes) -> bool:
         if self._is_open:
             return self._recording.write(*entries)
         self._is_open = self._recording.write(self._opening(held), *entries)
@@ -57,7 +61,7 @@ class CallEntries:
     def _session(self, held: HeldCall) -> dict[str, Any]:
         return {"uid": self._peer.uid, "label": held.label or self._peer.label}
 
-    def _opening(self, held: HeldCall) -> dict[str, Any]:
+    def _opening(self, held: HeldCall) -> bytes:
         members: dict[str, Any] = {"connection": self._number, "state": "open"}
         if self.protocol is not None:
             members["protocol"] = self.protocol
@@ -67,7 +71,7 @@ class CallEntries:
         members["session"] = self._session(held)
         return self._recording.entry("connection", held.moment, **members)
 
-    def _invocation(self, held: HeldCall, call: str, *, is_admitted: bool) -> dict[str, Any]:
+    def _invocation(self, held: HeldCall, call: str, *, is_admitted: bool) -> bytes:
         members: dict[str, Any] = {
             "connection": self._number,
             "call": call,

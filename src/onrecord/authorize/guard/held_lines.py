@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from onrecord.authorize import digest as digests
 from onrecord.authorize.guard.authority_link import Verdict
@@ -22,13 +22,21 @@ class HeldLine:
         self.is_dropped = False
 
 
+class Prepared(NamedTuple):
+    """What is written when a call is executed: its name, its invocation, and the line for the server."""
+
+    name: str
+    invocation: bytes
+    line: bytes
+
+
 class HeldCall(HeldLine):
     """A covered call until its verdict is there. Proof and label are taken out of the message here.
 
-    `moment` is when it came: wall time and boot time in nanoseconds.
+    `moment` is when it came: wall time and boot time in nanoseconds. `prepared` is what its execution needs.
     """
 
-    __slots__ = ("call", "digest", "evidence", "label", "moment", "verdict")
+    __slots__ = ("call", "digest", "evidence", "label", "moment", "prepared", "verdict")
 
     def __init__(self, message: Message, call: Call, moment: tuple[int, int]) -> None:
         super().__init__(message, b"")
@@ -38,6 +46,7 @@ class HeldCall(HeldLine):
         self.digest = digests.action_digest(TOOLS_CALL, call.name, call.arguments, facts=message.facts)
         self.evidence, self.label = take_evidence(call)
         self.verdict: Verdict | None = None
+        self.prepared: Prepared | None = None
 
     def question(self, server: str, peer_uid: int | None) -> dict[str, Any]:
         """Return the parameters of callProof/verify (call-proof.md 5.4, 5.5)."""

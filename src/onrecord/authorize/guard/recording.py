@@ -54,7 +54,7 @@ class Recording:
         self._spool.refuse()
         return False
 
-    def write(self, *entries: dict[str, Any]) -> bool:
+    def write(self, *entries: bytes) -> bool:
         """Write entries that `entry` made; False when they are lost (and counted)."""
         if not self._spool.append(*entries):
             return False
@@ -64,10 +64,12 @@ class Recording:
             asyncio.get_running_loop().call_later(SPOOL_SYNC_SECONDS, self._sync)
         return True
 
-    def entry(self, kind: str, moment: tuple[int, int] | None = None, **members: Any) -> dict[str, Any]:
-        """Return an entry without its number; `moment` is now unless one is given."""
+    def entry(self, kind: str, moment: tuple[int, int] | None = None, **members: Any) -> bytes:
+        """Return the JSON of an entry without its number; `moment` is now unless one is given."""
         wall_ns, boot_ns = self.moment() if moment is None else moment
-        return {"kind": kind, "time": format_ms(wall_ns), "mono_ns": wide_number(boot_ns), **members}
+        return orjson.dumps(
+            {"kind": kind, "time": format_ms(wall_ns), "mono_ns": wide_number(boot_ns), **members}
+        )
 
     def observed(self, connection: str, observations: list[Observation]) -> bool:
         """Write observations of one moment."""

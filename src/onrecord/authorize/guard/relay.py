@@ -20,7 +20,7 @@ from onrecord.authorize.guard import mcp_content
 from onrecord.authorize.guard.authority_link import UNREACHABLE, Verdict
 from onrecord.authorize.guard.call_entries import CallEntries
 from onrecord.authorize.guard.extension import Evidence, Malformed, rejection
-from onrecord.authorize.guard.held_lines import HeldCall, HeldLine
+from onrecord.authorize.guard.held_lines import HeldCall, HeldLine, Prepared
 from onrecord.authorize.guard.lines import Overlong
 from onrecord.authorize.guard.log import GuardLog
 from onrecord.authorize.guard.mcp_events import Attempts
@@ -66,6 +66,7 @@ class Relay:
         to_client: Callable[[bytes], None],
         to_server: Callable[[bytes], None],
         settled: Callable[[], None] = lambda: None,
+        later: Callable[[Callable[[], None]], object] = lambda _: None,
     ) -> None:
         self.number = number
         self._rules = rules
@@ -76,6 +77,7 @@ class Relay:
         self._to_client = to_client
         self._to_server = to_server
         self._on_settled = settled
+        self._later = later
         self._attempts = Attempts(number)
         self._held: deque[HeldLine] = deque()
         self._unsettled: list[tuple[HeldCall, asyncio.TimerHandle]] = []
@@ -198,6 +200,14 @@ class Relay:
     def _ask(self, held: HeldCall) -> None:
         question = held.question(self._rules.server, self._peer.verified_uid)
         self._verifier.verify(question, lambda verdict: self._verdict(held, verdict))
+        if held.verdict is None and type(held.evidence) is Evidence and not held.call.continues:
+            self._later(lambda: self._prepare(held))
+
+    def _prepare(self, held: HeldCall) -> None:
+        """Make ready what a valid proof lets out, while the authority looks at it; nothing leaves here."""
+        if held.prepared is None and not held.is_ready and not self._is_closed:
+            name = self._attempts.next_call()
+            held.prepared = Prepared(name, self._entries.prepare(held, name), _server_line(held.message))
 
     def _audit(self, held: HeldCall) -> None:
         def told(verdict: Verdict) -> None:
@@ -246,13 +256,18 @@ class Relay:
                 attempt, call.id, token=token, responses=call.input_responses, approved=approved
             )
             is_recorded = self._recording.observed(self.number, [observed])
+            line = _server_line(held.message)
         else:
-            name = self._attempts.next_call()
-            is_recorded = self._entries.admitted(held, name)
+            prepared = held.prepared
+            if prepared is None:
+                name = self._attempts.next_call()
+                prepared = Prepared(name, self._entries.prepare(held, name), _server_line(held.message))
+            line = prepared.line
+            is_recorded = self._entries.admitted(held, prepared.invocation)
             if is_recorded or not self._recording.is_required:
                 self._attempts.start(
                     call.id,
-                    call=name,
+                    call=prepared.name,
                     digest=held.digest,
                     token=token,
                     started_ns=held.moment[1],
@@ -262,7 +277,7 @@ class Relay:
             self._attempts.withdraw(call.id)
             self._refuse_unrecorded(call)
             return
-        self._to_server(orjson.dumps(held.message.value) + b"\n")
+        self._to_server(line)
 
     def _reject(self, held: HeldCall, reason: str) -> None:
         call = held.call
@@ -274,7 +289,8 @@ class Relay:
             code, text = CALL_PROOF_REJECTED, REJECTED
             answer = rejection(call.id, reason, is_modern=call.is_modern or self._opening.is_modern)
         error = {"code": code, "message": text, "data": {"reason": reason}}
-        self._entries.rejected(held, self._attempts.next_call(), error)
+        name = self._attempts.next_call() if held.prepared is None else held.prepared.name
+        self._entries.rejected(held, name, error)
         self._to_client(answer)
 
     def _refuse_unrecorded(self, call: Call) -> None:
@@ -441,3 +457,8 @@ class Relay:
         }
         self._observe(answer, needs_care=False)
         self._to_client(orjson.dumps(answer) + b"\n")
+
+
+def _server_line(message: Message) -> bytes:
+    """Return a call as the real server gets it: the value that was digested, written anew."""
+    return orjson.dumps(message.value) + b"\n"

@@ -297,6 +297,7 @@ class Guard:
                 to_client=to_client,
                 to_server=to_server,
                 settled=settled,
+                later=self._loop.call_soon,
             )
 
         connection = Connection(

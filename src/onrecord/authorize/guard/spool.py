@@ -126,18 +126,20 @@ class Spool:
             return False
         return self._size + size_bytes <= self._allocated or self._allocate(size_bytes)
 
-    def append(self, *entries: dict[str, object]) -> bool:
-        """Number the entries and write them, all or none. False: they are lost, and counted for a gap entry."""
+    def append(self, *entries: bytes) -> bool:
+        """Number the entries and write them, all or none. False: they are lost, and counted for a gap entry.
+
+        Each is a JSON object with members, in which the number is still missing.
+        """
         if self._failing_since_ns is not None and not self._probe():
             return self._lose(len(entries))
         gap = self._gap_line(self._next) if self._lost else b""
         number = self._next + bool(gap)
         lines = [gap] if gap else []
         for entry in entries:
-            lines.append(orjson.dumps({"n": number, **entry}))
-            lines.append(b"\n")
+            lines.append(b'{"n":%d,%b\n' % (number, entry[1:]))
             number += 1
-        data = b"".join(lines)
+        data = lines[0] if len(lines) == 1 else b"".join(lines)
         if self.held_bytes + len(data) > self._limit or not self._write(data):
             return self._lose(len(entries))
         self._next = number
