@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.checkout import installed_servers, open_checkout
 from support.runtime import child_environment, make_short_dir
 from support.uids import uid_block_or_skip
 
@@ -45,7 +46,7 @@ def pytest_pyfunc_call(pyfuncitem):
             capture_output=True,
             text=True,
             timeout=OWN_UID_SECONDS,
-            cwd=pyfuncitem.config.rootpath,
+            cwd=open_checkout(directory, uid=uid),
             env=child_environment(HOME=str(directory), PYTHONDONTWRITEBYTECODE="1", **_own_settings()),
             user=uid,
             group=uid,
@@ -63,11 +64,10 @@ def pytest_pyfunc_call(pyfuncitem):
 
 
 def _own_settings():
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name in ("ONRECORD_TEST_SERVERS", "ONRECORD_SHARED_DATA")
-    }
+    settings = {"ONRECORD_TEST_SERVERS": str(installed_servers())}
+    if "ONRECORD_SHARED_DATA" in os.environ:
+        settings["ONRECORD_SHARED_DATA"] = os.environ["ONRECORD_SHARED_DATA"]
+    return settings
 
 
 @dataclass
