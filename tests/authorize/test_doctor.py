@@ -50,6 +50,18 @@ class TestGood:
         for name in ("isolation", "offline-keys", "server", "sockets", "no-sink"):
             assert worst(made, name) == "warning", name
 
+    def test_new_server(self, made):
+        """A server that was added since the last start has no directory yet; that is a warning, up makes it."""
+        path = made.guard_state("files")
+        path.rmdir()
+        (said,) = (check for check in examine(made).checks if check.name == "ownership")
+        assert (said.result, str(path) in said.detail, "onrecord up" in said.hint) == ("warning", True, True)
+
+    def test_nothing_runs(self, made):
+        """Sockets that are not there are one line, not one for each."""
+        (said,) = (check for check in examine(made).checks if check.name == "sockets")
+        assert "the authority, control, the recorder" in said.detail
+
     @pytest.mark.req("CP-075")
     def test_never_isolated(self, made):
         """Nothing that can be configured makes it say isolated before the attempts exist (running.md 13)."""

@@ -43,7 +43,15 @@ def check_ownership(configuration: Configuration) -> Iterator[Check]:
     wrong = hidden = 0
     for owned in objects:
         problem = problem_of(owned)
-        if problem is not None:
+        if (
+            problem is not None
+            and owned.what == "directory"
+            and isinstance(problem.__cause__, FileNotFoundError)
+        ):
+            wrong += 1
+            detail = f"{owned.path} is not there yet"
+            yield Check("ownership", "warning", detail, "onrecord up makes it when it starts")
+        elif problem is not None:
             wrong += 1
             yield Check.failed("ownership", problem)
         elif is_hidden(owned):

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 def check_sockets(configuration: Configuration) -> Iterator[Check]:
     """Say of every socket whether the right uid serves it."""
     start = f"onrecord up --config {shlex.quote(str(configuration.file))}"
+    silent = []
     for name, path, owner in _sockets(configuration):
         try:
             uid = owner()
             status = os.lstat(path)
         except FileNotFoundError:
-            yield Check("sockets", "warning", f"{name} is not running: no {path}", start)
+            silent.append(name)
             continue
         except PermissionError:
             yield Check("sockets", "ok", f"uid {os.geteuid()} cannot see the socket of {name}")
@@ -50,6 +51,8 @@ def check_sockets(configuration: Configuration) -> Iterator[Check]:
             )
             continue
         yield _served(name, path, uid, start)
+    if silent:
+        yield Check("sockets", "warning", f"not running: {', '.join(silent)}", start)
 
 
 def _sockets(configuration: Configuration) -> Iterator[tuple[str, Path, Callable[[], int]]]:
