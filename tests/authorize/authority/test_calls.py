@@ -9,6 +9,8 @@ import pytest
 import onrecord.authorize.digest
 from authorize.authority.house import OTHER_PIN, Wire, issue_params
 from onrecord.authorize.authority import issue as issue_module
+from onrecord.authorize.authority.decisions import Operations
+from onrecord.base.dates import ManualClock
 from onrecord.base.errors import KeyAccessError
 from onrecord.base.hashes import ActionDigest, ProofRef
 
@@ -541,6 +543,14 @@ class TestOperations:
             mine = user_house.proof(agent, operationId="my-own")
             assert mine["operationId"] != "my-own"
         assert user_house.records("issue.granted")[-1].data["operationLabel"] == "my-own"
+
+    def test_the_oldest_operation_is_forgotten_first(self):
+        """A full memory of operations drops the one that was named first; the others still continue."""
+        call = {"uid": 1, "label": "s", "server": "filesystem", "name": "read_file", "action_digest": README}
+        operations = Operations(clock=ManualClock(), capacity=3)
+        made = [operations.enter(None, **call)[0] for _ in range(5)]
+        assert all(operations.enter(one.id, **call) == (one, True) for one in made[2:])
+        assert operations.enter(made[1].id, **call)[1] is False
 
     def test_denied_operation_continues(self, user_house):
         """A denial carries an operationId that a later request of the same call continues."""

@@ -248,6 +248,37 @@ class TestAppend:
         waiting.wait()
         assert journal.available
 
+    def test_one_call_after_each_commit(self, place, journal):
+        """Who asked for it hears of every group once, after those who wait for its records."""
+        heard = []
+        ended = threading.Event()
+
+        def on_group(receipt):
+            heard.append(receipt)
+            if receipt.size == 101:
+                ended.set()
+
+        journal.call_after_commit(on_group)
+        for number in range(99):
+            journal.append("trace", {"n": number}, lazy=True)
+        journal.append("verify.valid", {}, done=heard.append)
+        assert ended.wait(timeout=30)
+        assert [row[0] for row in place.rows("SELECT size FROM checkpoint WHERE size > 1 ORDER BY size")] == [
+            receipt.size for receipt in heard if receipt is not heard[-2]
+        ]
+        assert heard[-2] == heard[-1] == Receipt(100, 101, journal.checkpoint)
+
+    def test_call_after_a_commit_that_raises(self, journal):
+        """A fault of the one who hears of groups does not stop the writer."""
+
+        def on_group(receipt):
+            raise RuntimeError
+
+        journal.call_after_commit(on_group)
+        for _ in range(2):
+            journal.append("trace", {})
+            assert journal.flush().size == journal.size
+
     def test_callback_that_waits_for_the_journal(self, journal):
         """A callback that would wait for itself is refused instead."""
         refused = Waiting()

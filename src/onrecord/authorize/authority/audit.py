@@ -52,8 +52,10 @@ class Audit:
         self._loop = loop
         self._isolation = isolation
         self._unavailable = unavailable
-        self._finished: deque[tuple[Callable[[Receipt | OnrecordError], None] | None, Any]] = deque()
+        self._finished: deque[tuple[Done, Receipt | OnrecordError]] = deque()
+        self._newest: Receipt | None = None
         self._is_scheduled = False
+        journal.call_after_commit(self._group_committed)
 
     @property
     def is_available(self) -> bool:
@@ -69,7 +71,7 @@ class Audit:
         """
         if self._isolation is not None:
             data["isolation"] = self._isolation
-        return self.journal.append(type_, data, done=self._committed, lazy=can_wait)
+        return self.journal.append(type_, data, lazy=can_wait)
 
     def answer(
         self,
@@ -89,7 +91,7 @@ class Audit:
         if self._isolation is not None:
             data["isolation"] = self._isolation
         future: asyncio.Future[bytes] | None = None
-        done: Done = self._committed
+        done: Done | None = None
         if self.is_durable:
             future = self._loop.create_future()
             done = partial(self._completed, partial(self._resolve, future, request_id, finish))
@@ -133,15 +135,17 @@ class Audit:
         return await future
 
     # Called on the journal's writer thread. One wake-up of the loop serves a whole group. The flag is read after the
-    # append here and cleared before the first popleft there, so no outcome is left behind.
+    # hand-over here and cleared before the first look there, so no outcome is left behind.
 
-    def _committed(self, outcome: Receipt | OnrecordError) -> None:
-        self._completed(None, outcome)
-
-    def _completed(
-        self, then: Callable[[Receipt | OnrecordError], None] | None, outcome: Receipt | OnrecordError
-    ) -> None:
+    def _completed(self, then: Done, outcome: Receipt | OnrecordError) -> None:
         self._finished.append((then, outcome))
+        self._wake()
+
+    def _group_committed(self, receipt: Receipt) -> None:
+        self._newest = receipt
+        self._wake()
+
+    def _wake(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
             try:
@@ -151,18 +155,14 @@ class Audit:
 
     def _drain(self) -> None:
         self._is_scheduled = False
-        size = -1
         while self._finished:
             then, outcome = self._finished.popleft()
-            if not isinstance(outcome, OnrecordError):
-                self.latest = outcome
-                size = outcome.size
-            if then is not None:
-                try:
-                    then(outcome)
-                except (
-                    Exception
-                ) as error:  # one answer's fault must not leave the others of its group waiting
-                    _log.error("an answer could not be made: %s", type(error).__name__)
-        if size >= 0 and self.on_commit is not None:
-            self.on_commit(size)
+            try:
+                then(outcome)
+            except Exception as error:  # one answer's fault must not leave the others of its group waiting
+                _log.error("an answer could not be made: %s", type(error).__name__)
+        newest = self._newest
+        if newest is not None and newest is not self.latest:
+            self.latest = newest
+            if self.on_commit is not None:
+                self.on_commit(newest.size)

@@ -10,6 +10,7 @@ Source: call-proof.md 8.6 (last paragraph); running.md R-07.
 from __future__ import annotations
 
 import os
+from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class Operations:
         self._clock = clock
         self._capacity = capacity
         self._known: dict[str, Operation] = {}
+        self._order: deque[str] = deque()
+        """Ids, oldest first. The first key of a dict that loses its first keys is found slower and slower."""
         self._random = ""
 
     def enter(
@@ -106,9 +109,10 @@ class Operations:
         if known is not None and known.call == call:
             return known, True
         if len(self._known) >= self._capacity:
-            del self._known[next(iter(self._known))]
+            del self._known[self._order.popleft()]
         made = Operation(self._make_id(), call)
         self._known[made.id] = made
+        self._order.append(made.id)
         return made, False
 
     def _make_id(self) -> str:

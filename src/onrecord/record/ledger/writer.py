@@ -74,6 +74,7 @@ class Writer:
         self._unmarked = 0
         self._marked_at = monotonic()
         self._purge_at: float | None = None
+        self.on_group: Callable[[Receipt], None] | None = None
         self._thread = threading.Thread(target=self._run, name="journal-writer", daemon=True)
         self._thread.start()
 
@@ -311,6 +312,11 @@ class Writer:
                 if pending.done is not None or pending.future is not None
             ]
         )
+        if self.on_group is not None:
+            try:
+                self.on_group(Receipt(size - 1, size, note))
+            except Exception as error:
+                _log.error("journal: a callback raised %s", type(error).__name__)
 
     def _settle(self, results: Sequence[tuple[Pending, Receipt | OnrecordError]]) -> None:
         """Call those who wait. Their faults are theirs: none may stop the writer."""
