@@ -11,6 +11,7 @@ import os
 import select
 import stat
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -24,6 +25,13 @@ SERVER_LINE_BYTES: Final = 67_108_864
 
 STDERR_LINE_BYTES: Final = 65_536
 """Longest line of a server's standard error that is kept in one piece."""
+
+MAX_HELD_LINES: Final = 64
+"""Lines of one client that wait behind a verification; while there are more, the client is not read. It cannot take
+all memory of the guard, nor all places of its one connection to the authority."""
+
+MAX_HELD_BYTES: Final = 16_777_216
+"""The same in bytes: one line of the largest size."""
 
 DRAIN_SECONDS: Final = 1.0
 """After a server's process has ended, its output is read for this long; a grandchild may hold the pipe open."""
@@ -40,7 +48,7 @@ class Writer(Protocol):
 
 
 class ReadSide(asyncio.Protocol):
-    """Reads lines from one transport and hands them on."""
+    """Reads lines from one transport and hands them on, as long as `is_full` does not say that they must wait."""
 
     def __init__(
         self,
@@ -53,6 +61,13 @@ class ReadSide(asyncio.Protocol):
         self._line = line
         self._ended = ended
         self._has_ended = False
+        self._is_at_end = False
+        self._is_waiting = False
+        self._is_slow = False
+        self._lines: deque[bytes | Overlong] = deque()
+        self.is_full: Callable[[], bool] = lambda: False
+        self.handed_on_bytes = 0
+        """Counted for `is_full`, which may set it back."""
         self.transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -61,9 +76,9 @@ class ReadSide(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Cut bytes into lines and hand them on."""
-        take = self._line
-        for line in self._buffer.feed(data):
-            take(line)
+        self._lines.extend(self._buffer.feed(data))
+        if not self._is_waiting:
+            self._hand_on()
 
     def eof_received(self) -> bool:
         """The peer sends no more."""
@@ -74,25 +89,55 @@ class ReadSide(asyncio.Protocol):
         """The transport has ended."""
         self._finish()
 
+    def go_on(self) -> None:
+        """Hand on the lines that waited for room, and read again."""
+        if self._is_waiting:
+            self._is_waiting = False
+            self._hand_on()
+            if not self._is_waiting and not self._is_slow:
+                self._read(True)
+
     def pause(self) -> None:
         """Read no more until `resume`."""
-        if self.transport is not None and not self.transport.is_closing():
-            with contextlib.suppress(RuntimeError):
-                self.transport.pause_reading()
+        self._is_slow = True
+        self._read(False)
 
     def resume(self) -> None:
         """Read again."""
+        self._is_slow = False
+        if not self._is_waiting:
+            self._read(True)
+
+    def _hand_on(self) -> None:
+        lines, take, is_full = self._lines, self._line, self.is_full
+        while lines:
+            if is_full():
+                self._is_waiting = True
+                self._read(False)
+                return
+            line = lines.popleft()
+            self.handed_on_bytes += len(line)
+            take(line)
+        if self._is_at_end and not self._has_ended:
+            self._has_ended = True
+            self._ended()
+
+    def _read(self, is_on: bool) -> None:  # noqa: FBT001
         if self.transport is not None and not self.transport.is_closing():
             with contextlib.suppress(RuntimeError):
-                self.transport.resume_reading()
+                if is_on:
+                    self.transport.resume_reading()
+                else:
+                    self.transport.pause_reading()
 
     def _finish(self) -> None:
-        if not self._has_ended:
-            self._has_ended = True
+        if not self._is_at_end:
+            self._is_at_end = True
             last = self._buffer.end()
             if last is not None:
-                self._line(last)
-            self._ended()
+                self._lines.append(last)
+            if not self._is_waiting:
+                self._hand_on()
 
 
 class WriteSide(asyncio.Protocol):
@@ -179,6 +224,16 @@ class Connection:
         )
         self._errors = ReadSide(limit_bytes=STDERR_LINE_BYTES, line=self._error_line, ended=lambda: None)
 
+    @property
+    def from_client(self) -> ReadSide:
+        """The reading end towards the client."""
+        return self._from_client
+
+    @from_client.setter
+    def from_client(self, side: ReadSide) -> None:
+        self._from_client = side
+        side.is_full = self._is_client_ahead
+
     def attach_client(self, writer: Writer) -> None:
         """Give the writing end towards the client."""
         early, self._early = self._early, []
@@ -253,8 +308,16 @@ class Connection:
         self._log.server_line(self.relay.number, line.head if isinstance(line, Overlong) else line)
 
     def _drained(self) -> None:
+        self._from_client.go_on()
         if self._is_ending and not self.relay.running:
             self._close_server_input()
+
+    def _is_client_ahead(self) -> bool:
+        """Say whether so much waits behind a verification that no further line of the client is taken."""
+        if not self.relay.held:
+            self._from_client.handed_on_bytes = 0
+            return False
+        return self.relay.held >= MAX_HELD_LINES or self._from_client.handed_on_bytes >= MAX_HELD_BYTES
 
     def _pause_client(self) -> None:
         self.from_client.pause()
