@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import io
 import json
 import os
 import stat
@@ -9,13 +10,14 @@ import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
 from onrecord.base.errors import OnrecordError, StorageError, UsageError
 from onrecord.base.namespaces import CALL_PROOF_REJECTED
 
 pytest.importorskip("mcp")
 
-from onrecord.examples.demo import keeping, principals, steps, tree
+from onrecord.examples.demo import keeping, principals, report, steps, tree
 from onrecord.examples.demo.host import AgentHost
 from onrecord.examples.demo.outcomes import Outcome
 
@@ -260,3 +262,27 @@ class TestHost:
         assert e.value.code == "agent-host"
         host.end()
         assert process.returncode < 0
+
+
+class TestReport:
+    STEP = steps.StepResult("1", "A title " + "word " * 20, "expected " * 12, "observed " * 12, True)
+
+    def lines(self, **options):
+        out = io.StringIO()
+        console = Console(file=out, width=60, color_system=None, highlight=False, **options)
+        report.ConsoleListener(console).done(self.STEP)
+        return out.getvalue().splitlines()
+
+    def test_terminal(self):
+        """On a terminal a step wraps at words, under its own beginning."""
+        lines = self.lines(force_terminal=True)
+        assert len(lines) > 6
+        assert all(len(line) <= 60 for line in lines)
+        assert all(line.startswith(" " * 11) for line in lines[1:])
+        assert {word for line in lines for word in line.split()} <= {
+            "ok", "1", "A", "title", "word", "expected", "observed",
+        }  # fmt: skip
+
+    def test_pipe(self):
+        """In a pipe there are three lines, however long."""
+        assert len(self.lines(soft_wrap=True)) == 3

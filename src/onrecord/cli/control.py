@@ -92,7 +92,7 @@ def _explain(error: RpcError, method: str) -> OnrecordError:
     return kind(text, code=word.replace("_", "-"), hint=hints.get(word))
 
 
-@app.command()
+@app.command(short_help="Show the state of the authority.")
 def status(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show the state of the authority: policy, counters, latency, tool servers.
 
@@ -192,7 +192,7 @@ def _print_status(document: dict[str, Any]) -> None:
         out.print(counters)
 
 
-@app.command()
+@app.command(short_help="Put the signed bundle in force.")
 def reload(config: ConfigOption = None, reason: ReasonOption = None, as_json: JsonOption = False) -> None:
     """Put the signed bundle of the configuration in force. Proofs and pending approvals of the old one are void.
 

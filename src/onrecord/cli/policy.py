@@ -53,7 +53,7 @@ def check(path: PathArgument = None, as_json: JsonOption = False, config: Config
     exit_with(0 if checked.is_clean else 1)
 
 
-@app.command()
+@app.command(short_help="Check a source directory and write the signed bundle.")
 def sign(
     directory: Annotated[
         Path | None,
@@ -110,7 +110,7 @@ def sign(
         print("next: onrecord control reload, or restart onrecord up")
 
 
-@app.command()
+@app.command(short_help="Show what a call would be, and why.")
 def explain(
     path: PathArgument = None,
     *,
@@ -188,7 +188,7 @@ def run_table(
     exit_with(0 if passed == len(outcomes) else 1)
 
 
-@app.command()
+@app.command(short_help="Write bindings for the tools of a server.")
 def bind(
     server: Annotated[str, typer.Argument(metavar="ID", help="Server id.")],
     *,

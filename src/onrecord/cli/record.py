@@ -41,7 +41,7 @@ def serve(
     run_recorder(configuration, BundleDirectory.of(configuration), ready_fd=ready_fd)
 
 
-@app.command()
+@app.command(short_help="List open and lately closed record sessions.")
 def sessions(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the record sessions of a running recorder: open ones, and those that were closed lately."""
     document = _call(config, "record/sessions", {}, timeout_ms=HELLO_TIMEOUT_MS)
@@ -51,7 +51,7 @@ def sessions(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     _print_sessions(document["sessions"], records=Configuration.load(config).paths.records)
 
 
-@app.command()
+@app.command(short_help="Close record sessions and wait for their vCons.")
 def close(
     session: Annotated[
         str | None,
