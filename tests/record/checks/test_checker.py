@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onrecord.base.errors import OnrecordError, UsageError
+from onrecord.record.checks import context, indexes
 from onrecord.record.checks.checker import check
 from onrecord.record.checks.collector import MAX_FINDINGS
 from onrecord.record.vcon.versions import ProfileError, profile_of
@@ -198,6 +199,27 @@ class TestRelations:
         """Every element of another shape, deep values and long names are checked all the same."""
         made = vcon(*[{"type": "x.y", f"m{index}": [[{"k": index}]]} for index in range(3_000)])
         assert len(findings(made)) > 2_000
+
+    @pytest.mark.parametrize("is_shared", [True, False])
+    def test_large_recording_set_is_read_once(self, monkeypatch, is_shared):
+        """A long list that all recordings of a set refer to is read a few times, not once for each of them."""
+        count, read = 500, 0
+        original = context.indices
+
+        def counted(value):
+            nonlocal read
+            read += len(value) if isinstance(value, list) else 1
+            return original(value)
+
+        monkeypatch.setattr(context, "indices", counted)
+        monkeypatch.setattr(indexes, "indices", counted)
+        members = list(range(1, count + 1))
+        if is_shared:
+            recordings = [{"type": "recording", "recording_set": 0}] * count
+        else:
+            members, recordings = [1] * count, [{"type": "recording", "recording_set": [0] * count}]
+        findings(vcon(dialog=[{"type": "recording-set", "recordings": members}, *recordings]))
+        assert read < 30 * count
 
 
 VALUES = st.recursive(

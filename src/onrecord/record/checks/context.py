@@ -32,6 +32,7 @@ class Context:
             tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
         )
         self._elements: dict[str, list[Place]] = {}
+        self._targets: dict[tuple[int, str], frozenset[int]] = {}
 
     def elements(self, name: str) -> list[Place]:
         """Return index and object of each element of an array that is an object with members."""
@@ -57,6 +58,14 @@ class Context:
             item = items[int(index)]
             return item if type(item) is dict else None
         return None
+
+    def targets(self, index: int, member: str) -> frozenset[int]:
+        """Return the indices in a member of a dialog; kept, for all dialogs of a set may ask for the same list."""
+        found = self._targets.get((index, member))
+        if found is None:
+            dialog = self.element("dialog", index) or {}
+            found = self._targets[index, member] = frozenset(indices(dialog.get(member)))
+        return found
 
 
 def _is_reference(value: Any) -> bool:

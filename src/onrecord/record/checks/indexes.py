@@ -130,7 +130,7 @@ def _check_dialog(context: Context, index: int, dialog: Mapping[str, Any]) -> No
         for owner in indices(dialog["recording_set"]):
             other = context.element("dialog", owner)
             if other and (
-                other.get("type") != "recording-set" or index not in indices(other.get("recordings"))
+                other.get("type") != "recording-set" or index not in context.targets(owner, "recordings")
             ):
                 context.add("recording-set-mismatch", f"/dialog/{index}")
     elif kind == "transfer":
@@ -148,7 +148,9 @@ def _check_dialog(context: Context, index: int, dialog: Mapping[str, Any]) -> No
 def _check_recording_set(context: Context, index: int, dialog: Mapping[str, Any]) -> None:
     for member in indices(dialog.get("recordings")):
         other = context.element("dialog", member)
-        if other and (other.get("type") != "recording" or indices(other.get("recording_set")) != (index,)):
+        if other and (
+            other.get("type") != "recording" or context.targets(member, "recording_set") != {index}
+        ):
             context.add("recording-set-mismatch", f"/dialog/{index}")
 
 
