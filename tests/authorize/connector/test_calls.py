@@ -427,3 +427,13 @@ def test_an_id_in_use_is_refused():
     it.call()
     assert it.client[0]["error"]["data"]["detail"] == "id_in_use"
     assert len(it.issues.asked) == 1
+
+
+def test_an_answer_with_an_unreadable_id_passes():
+    """A server that sends bad UTF-8 or control characters as an id does not end the connection."""
+    it = Bench()
+    it.call()
+    it.issues.grant()
+    for line in (b'{"jsonrpc":"2.0","id":"\xff","result":{}}', b'{"jsonrpc":"2.0","id":"\x01","result":{}}'):
+        it.say(line)
+        assert it.client_bytes[-1] == line + b"\n"

@@ -285,6 +285,46 @@ class TestLines:
         it.call(7)
         assert len(it.server) == 2
 
+    def test_an_answer_cannot_be_passed_off_as_that_of_a_call(self, bench):
+        """A ping before a call of the same id: its empty answer would stand in the record as what the tool said."""
+        it = bench()
+        it.send({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+        it.call(7)
+        assert [one["method"] for one in it.server] == ["ping"]
+        assert it.client[0]["error"]["data"]["detail"] == "id_in_use"
+        it.answer(7, {})
+        it.call(7)
+        assert [one["method"] for one in it.server] == ["ping", "tools/call"]
+
+    def test_the_late_answer_to_a_cancelled_call_is_nobody_elses(self, bench):
+        """Its id is taken as long as its answer may come."""
+        it = bench()
+        it.call(7)
+        it.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
+        it.call(7, name="other")
+        assert it.client[0]["error"]["data"]["detail"] == "id_in_use"
+        it.answer(7, {"content": []})
+        it.call(7, name="other")
+        assert it.server[-1]["params"]["name"] == "other"
+
+    def test_unanswered_requests_are_bounded(self, bench, monkeypatch):
+        """A server that never answers does not make the guard grow without end."""
+        monkeypatch.setattr("onrecord.authorize.guard.relay.MAX_UNANSWERED", 2)
+        it = bench()
+        for number in range(3):
+            it.send({"jsonrpc": "2.0", "id": number, "method": "ping"})
+        assert len(it.server) == 2
+        assert it.client[0]["id"] == 2
+
+    @pytest.mark.parametrize("odd", [b'"\\ud800"', b"1234567890123456789012345", b"1e999"])
+    def test_an_odd_answer_to_initialize_is_advertised_in_too(self, bench, odd):
+        """What our writer refuses does not end the connection."""
+        it = bench(settle=False)
+        it.send({"jsonrpc": "2.0", "id": 1, "method": "initialize"})
+        it.say(b'{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"s","version":' + odd + b"}}}")
+        told = json.loads(it.client_bytes[0])["result"]
+        assert "io.modelcontextprotocol/call-proof" in told["capabilities"]["extensions"]
+
     def test_ids_of_the_guard_cannot_be_taken(self, bench):
         """A client that guesses our ids gets an answer, not our answers."""
         it = bench()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from onrecord.authorize.guard.log import GuardLog
-from onrecord.authorize.guard.tools_listing import MAX_PAGES, ToolsListing
+from onrecord.authorize.guard.tools_listing import MAX_PAGES, MAX_TOOLS, ToolsListing
 
 SCHEMA = {"type": "object"}
 HASH = "sha-256:PbXYhYgJiYf7YTUO3yUdI5qGrgfX1GWFg9ZzwQ6Wksk"
@@ -148,3 +148,20 @@ def test_a_cursor_that_never_ends_is_stopped():
         it.answer({"tools": [tool()], "nextCursor": "again"})
     assert len(it.sent) == MAX_PAGES
     assert it.names() == ["a"]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257, "\u00e9" * 129, "\ud800" * 90])
+def test_a_name_that_cannot_be_called_takes_no_other_tool_away(name):
+    """The authority refuses a whole report for it, so it is left out here."""
+    it = Listing()
+    it.listing.begin()
+    it.answer({"tools": [tool("a"), tool(name), tool("b" * 256)]})
+    assert it.names() == ["a", "b" * 256]
+
+
+def test_too_many_tools_are_cut_to_what_a_report_holds():
+    """The same for their number, however they are spread over pages."""
+    it = Listing()
+    it.listing.begin()
+    it.answer({"tools": [tool(f"t{number}") for number in range(MAX_TOOLS + 1)], "nextCursor": "2"})
+    assert it.names() == [f"t{number}" for number in range(MAX_TOOLS)]

@@ -358,9 +358,9 @@ def _is_evidence(value: Any) -> bool:
 def _answer_of(line: bytes) -> tuple[Id | None, bool]:
     """Return the id that a line answers, or None, and whether it is an error."""
     match = _ANSWER_ID.match(line)
-    if match is not None:
-        return orjson.loads(match[1]), match[2] == b"error"
     try:
+        if match is not None:
+            return orjson.loads(match[1]), match[2] == b"error"
         message = orjson.loads(line)
     except ValueError:
         return None, False

@@ -5,6 +5,7 @@ Source: call-proof.md 6.1 to 6.3 (CP section 10).
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -95,7 +96,11 @@ class Advertisement:
                 **(present if type(present) is dict else {}),
                 CALL_PROOF_EXTENSION: self.to_json(),
             }
-        return orjson.dumps({**answer, "result": {**result, "capabilities": capabilities}}) + b"\n"
+        changed = {**answer, "result": {**result, "capabilities": capabilities}}
+        try:
+            return orjson.dumps(changed) + b"\n"
+        except TypeError:  # broken surrogates, wide integers: a server may send what this writer refuses
+            return json.dumps(changed, separators=(",", ":")).encode() + b"\n"
 
 
 def take_evidence(call: Call) -> tuple[Evidence | Malformed | None, str | None]:

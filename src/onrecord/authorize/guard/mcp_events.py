@@ -81,9 +81,11 @@ class Attempts:
         return f"{self._connection}.{self._count}"
 
     def is_waiting(self, request_id: Id) -> bool:
-        """Say whether a request that this bookkeeping follows is unanswered under this id."""
-        found = self._by_request.get(request_id)
-        return (found is not None and not found.cancelled) or request_id in self._task_requests
+        """Say whether a request that this bookkeeping follows is unanswered under this id.
+
+        A cancelled one counts too: a late answer to it would be taken for that of the next request of this id.
+        """
+        return request_id in self._by_request or request_id in self._task_requests
 
     @property
     def running(self) -> int:

@@ -46,6 +46,9 @@ RECORD_UNAVAILABLE: Final = "record_unavailable"
 STOPPING: Final = "stopping"
 REJECTED: Final = "Call proof rejected"
 
+MAX_UNANSWERED: Final = 65_536
+"""Requests other than calls that a server may leave unanswered on one connection before no more are taken."""
+
 _FOLLOWED: Final = frozenset(
     ("notifications/cancelled", "tasks/get", "tasks/result", "tasks/cancel", "tasks/update")
 )
@@ -80,6 +83,7 @@ class Relay:
         self._later = later
         self._attempts = Attempts(number)
         self._held: deque[HeldLine] = deque()
+        self._unanswered: set[Id] = set()
         self._unsettled: list[tuple[HeldCall, asyncio.TimerHandle]] = []
         self._entries = CallEntries(number, server=rules.server, peer=peer, recording=recording)
         self._listing = ToolsListing(
@@ -327,7 +331,7 @@ class Relay:
             return True
         if message.id is None:
             return False
-        if self._is_id_in_use(message.id):
+        if self._is_id_in_use(message.id) or len(self._unanswered) >= MAX_UNANSWERED:
             self._refuse_id(message.id, message.method)
             return True
         if message.method == "tasks/update" and self._attempts.approved_task(message.value.get("params")):
@@ -337,7 +341,7 @@ class Relay:
         return False
 
     def _is_id_in_use(self, request_id: Id) -> bool:
-        if self._attempts.is_waiting(request_id):
+        if request_id in self._unanswered or self._attempts.is_waiting(request_id):
             return True
         if type(request_id) is str and request_id.startswith(ID_PREFIX):
             return True
@@ -383,6 +387,8 @@ class Relay:
         """
         message = held.message
         method = message.method
+        if method is not None and message.id is not None:
+            self._unanswered.add(message.id)
         if method in OPENING_METHODS:
             self._opening.asked(message)
         elif method is None or method in _FOLLOWED:
@@ -409,12 +415,14 @@ class Relay:
         if type(message) is list:
             for one in message:
                 if type(one) is dict:
+                    self._answered(one)
                     self._observe(one, needs_care=needs_care)
         elif type(message) is not dict:
             if line.strip():
                 self._log.event("stdout.noise", connection=self.number, size=len(line))
             return
         else:
+            self._answered(message)
             if "method" in message:
                 if self._server_request(message):
                     return
@@ -422,6 +430,11 @@ class Relay:
                 return
             self._observe(message, needs_care=needs_care)
         self._to_client(line + b"\n")
+
+    def _answered(self, message: dict[str, Any]) -> None:
+        message_id = message.get("id")
+        if "method" not in message and (type(message_id) is int or type(message_id) is str):
+            self._unanswered.discard(message_id)
 
     def _observe(self, message: dict[str, Any], *, needs_care: bool) -> None:
         observed = self._attempts.from_server(message)
@@ -455,6 +468,7 @@ class Relay:
             "id": request_id,
             "error": {"code": INTERNAL_ERROR, "message": "The answer is too long"},
         }
+        self._answered(answer)
         self._observe(answer, needs_care=False)
         self._to_client(orjson.dumps(answer) + b"\n")
 

@@ -23,8 +23,12 @@ ID_PREFIX: Final = "onrecord-tools-"
 MAX_PAGES: Final = 1000
 """Pages of one listing; a server that always names another cursor is stopped here."""
 
-MAX_TOOLS: Final = 10_000
-"""Tools of one server; more do not fit into one report either."""
+MAX_TOOLS: Final = 4096
+"""Tools of one report: the authority refuses one with more, so those beyond are left out and stay unknown."""
+
+MAX_TOOL_NAME_BYTES: Final = 256
+"""Longest name that can be called (call-proof.md 5.2). One longer name would make the authority refuse the report, and
+so take all other tools of the server away."""
 
 MODERN_REVISION: Final = "2026-07-28"
 
@@ -133,6 +137,9 @@ class ToolsListing:
         name = tool.get("name") if type(tool) is dict else None
         if type(name) is not str:
             return
+        if not 0 < len(name.encode("utf-8", "surrogatepass")) <= MAX_TOOL_NAME_BYTES:
+            self._log.event("tools.left-out", size=len(name))
+            return
         schema = (strict if strict is not None else tool).get("inputSchema")
         try:
             if strict is None:
@@ -160,7 +167,10 @@ class ToolsListing:
                 self.is_settled = True
                 self._settled()
 
-        self._report([tool for tool in self._tools.values() if tool is not None], acknowledged)
+        tools = [tool for tool in self._tools.values() if tool is not None]
+        if len(tools) > MAX_TOOLS:
+            self._log.alert("tools.too-many", count=len(tools))
+        self._report(tools[:MAX_TOOLS], acknowledged)
 
 
 def _strict_tools(line: bytes) -> list[Any] | None:
