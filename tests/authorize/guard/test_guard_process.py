@@ -95,6 +95,21 @@ def test_pipe_copies_and_asks_for_nothing(house):
     assert client.end()[0] == 0
 
 
+@pytest.mark.parametrize("arguments", [(), ("--pipe",)])
+def test_no_call_hides_between_carriage_returns(house, arguments):
+    """To a server that reads its input as text a CR ends a line; what stands between two of them must not run."""
+    it = house()
+    client = it.client(*arguments)
+    client.open()
+    inner = (
+        b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"text":"no"}}}'
+    )
+    client.send(b'{"jsonrpc":"2.0","id":2,"method":"unknown/method","params":\r' + inner + b"\r}")
+    assert client.read()["id"] == 2
+    assert it.ran() == []
+    client.end()
+
+
 def test_broken_lines_are_answered_through_both_processes(house):
     """Acceptance 9: whatever comes, an answer follows, and the connection lives on."""
     it = house()
