@@ -33,7 +33,7 @@ from onrecord.authorize.guard.lines import Overlong
 from onrecord.authorize.guard.service import loop_factory
 from onrecord.base.configuration import Configuration
 from onrecord.base.errors import NetworkError, UsageError
-from onrecord.base.processes import spawn
+from onrecord.base.processes import settle_memory, spawn
 from onrecord.base.rpc_client import RpcClient
 from onrecord.base.sockets import connect_unix, process_label
 
@@ -112,6 +112,7 @@ class _Connector:
         try:
             await self._attach_guard()
             await self._attach_client()
+            settle_memory()
             await self._done.wait()
         finally:
             if self._calls is not None:

@@ -38,7 +38,7 @@ from onrecord.authorize.guard.spool import Spool, spool_path
 from onrecord.base.configuration import Configuration
 from onrecord.base.errors import ConfigurationError, OnrecordError
 from onrecord.base.ids import random_id
-from onrecord.base.processes import announce_ready, harden
+from onrecord.base.processes import announce_ready, harden, settle_memory
 from onrecord.base.rpc_client import RpcClient
 from onrecord.base.sockets import Peer, bind_unix, lock_file, peer_credentials, process_label
 
@@ -180,6 +180,7 @@ class Guard:
             self._loop.add_signal_handler(number, self._stop)
         self._link.start()
         self._shipper.start()
+        settle_memory()
         if not self._rules_file.rules().enforces:
             self._log.alert(
                 "mode.audit",

@@ -19,8 +19,8 @@ from onrecord.base.namespaces import PROTOCOL_VERSION
 from onrecord.base.rpc_client import RpcClient
 from onrecord.base.wire import RpcError
 
-SHIP_DELAY_SECONDS: Final = 0.02
-"""Entries of this time go together: a call is two entries, and the recorder commits in groups."""
+SHIP_DELAY_SECONDS: Final = 0.05
+"""Entries of this time go together: each batch costs time of its own, and a call may have to wait for it."""
 
 CUT_SECONDS: Final = 0.5
 """A spool that has been acknowledged is emptied after this long without new entries."""

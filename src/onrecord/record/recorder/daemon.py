@@ -21,7 +21,7 @@ from onrecord.base.dates import SYSTEM_CLOCK, Clock
 from onrecord.base.errors import MalformedError
 from onrecord.base.findings import Finding
 from onrecord.base.keys import ed25519_public_bytes, require_distinct, signer_from_uri
-from onrecord.base.processes import announce_ready, harden
+from onrecord.base.processes import announce_ready, harden, settle_memory
 from onrecord.base.sockets import check_private_path
 from onrecord.record.credentials import replace as replace_credentials
 from onrecord.record.ledger.journal import Journal
@@ -185,6 +185,7 @@ async def _serve(recorder: Recorder, ready_fd: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     await recorder.start()
+    settle_memory()
     try:
         announce_ready(ready_fd)
         await ended.wait()
