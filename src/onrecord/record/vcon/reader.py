@@ -36,7 +36,7 @@ MAX_NOTES: Final = 10_000
 """Notes kept per document; a hostile file of a million odd numbers must not become a million findings."""
 
 _WHITE_SPACE: Final = b" \n\r\t"
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}:,]', re.DOTALL)
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}:,]', re.DOTALL)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
