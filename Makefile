@@ -9,7 +9,7 @@ ARGS ?=
 # Only there when the interpreter is a copy that needs it (scripts/setup.sh).
 -include .venv/onrecord.mk
 
-.PHONY: help setup demo test check lint format bench docs clean
+.PHONY: help setup environment demo test check lint format bench docs clean
 
 help:
 	@echo "make setup   the environment in .venv, and real tool servers for the tests"
@@ -24,24 +24,27 @@ help:
 setup:
 	@bash scripts/setup.sh
 
-demo: setup
+environment:
+	@bash scripts/setup.sh --without-test-servers
+
+demo: environment
 	@$(BIN)/onrecord demo --yes $(ARGS)
 
-test: lint docs
+test: setup lint docs
 	$(PY) -m pytest $(ARGS)
 
-lint: setup
+lint: environment
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict src
 	$(BIN)/lint-imports
 
-format: setup
+format: environment
 	$(PY) -m ruff format .
 
 check: test
 
-bench: setup
+bench: environment
 	$(PY) benchmarks/peers.py
 	$(PY) benchmarks/digest.py $(ARGS)
 	$(PY) benchmarks/pairs.py $(ARGS)
@@ -50,7 +53,7 @@ bench: setup
 	$(PY) benchmarks/growth.py $(ARGS)
 	$(PY) benchmarks/kills.py $(ARGS)
 
-docs: setup
+docs: environment
 	$(PY) docs/build.py $(if $(WRITE),--write)
 
 clean:

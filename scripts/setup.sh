@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes the environment that everything else runs in: .venv with onrecord and its extras, at the pinned versions.
 #
-# Run by `make setup`; a second run without changes does nothing. As root it also sees to it that other uids can run
-# the interpreter, because demo and tests start each role under a uid of its own. The rules and their reasons:
-# running.md R-03.
+# Run by `make setup`, and with --without-test-servers by targets that need no test server; a second run without
+# changes does nothing. As root it also sees to it that other uids can run the interpreter, because demo and tests
+# start each role under a uid of its own. The rules and their reasons: running.md R-03.
 set -euo pipefail
 
 cd -- "$(dirname -- "$0")/.."
@@ -255,4 +255,4 @@ choose_python
 choose_place
 make_environment
 [ -z "$changed" ] || say "ready: .venv/bin/onrecord"
-scripts/test-servers.sh "$home" "$python" || true
+[ "${1:-}" = --without-test-servers ] || scripts/test-servers.sh "$home" "$python" || true
