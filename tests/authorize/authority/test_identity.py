@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -220,6 +221,42 @@ class TestPeers:
         for end in (*ready, *go):
             os.close(end)
         assert len(house.records("caller.gone")) == 1
+
+    def test_gone_while_waiting(self, new_house):
+        """Whoever ends while its issue waits for the first report gets no proof, however its socket lives on."""
+        house = new_house().start()
+        script = textwrap.dedent(
+            """
+            import os, socket, sys
+            path, go, issue, uid = sys.argv[1:]
+            if os.getuid() == 0:
+                os.setgroups([]); os.setgid(int(uid)); os.setuid(int(uid))
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.connect(path)
+            hello = b'{"jsonrpc":"2.0","id":1,"method":"callProof/hello"}\\n'
+            sock.sendall(issue.encode() + b"\\n" + hello)
+            assert b'"version"' in sock.recv(4096)  # so the issue before it has been read, and waits
+            if os.fork():
+                os._exit(0)
+            os.read(int(go), 1)
+            sock.sendall(hello)
+            print(sock.recv(4096))
+            """
+        )
+        issue = {"jsonrpc": "2.0", "id": 0, "method": "callProof/issue", "params": issue_params()}
+        go = os.pipe()
+        arguments = [str(house.config.agent_socket()), str(go[0]), json.dumps(issue), str(house.agent)]
+        child = subprocess.Popen(
+            [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, pass_fds=[go[0]]
+        )
+        assert child.wait(20) == 0
+        house.report("filesystem")
+        os.write(go[1], b"x")
+        assert child.stdout.read().strip() == b"b''"
+        child.stdout.close()
+        for end in go:
+            os.close(end)
+        assert not house.records("issue.granted")
 
     @pytest.mark.req("CP-106")
     @pytest.mark.root

@@ -88,6 +88,8 @@ def call_of(params, limit=1 << 20):
         ({}, "name"),
         ({"name": 5}, "name"),
         ({"name": None}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "é" * 129}, "name"),
         *[({"name": "t", "arguments": value}, "not_object") for value in (None, [], "x", 1, True)],
         ({"name": "t", "_meta": None}, "_meta"),
         ({"name": "t", "_meta": []}, "_meta"),

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from onrecord.authorize.guard.log import GuardLog
-from onrecord.authorize.guard.tools_listing import MAX_PAGES, MAX_TOOLS, ToolsListing
+from onrecord.authorize.guard.tools_listing import MAX_PAGES, ToolsListing
+from onrecord.authorize.tool_names import MAX_TOOLS
 
 SCHEMA = {"type": "object"}
 HASH = "sha-256:PbXYhYgJiYf7YTUO3yUdI5qGrgfX1GWFg9ZzwQ6Wksk"

@@ -98,8 +98,8 @@ class Issuer:
         finally:
             timer.cancel()
             take_back()
-        if connection.transport is None or connection.transport.is_closing():
-            return b""  # nobody would get the proof
+        if connection.transport is None or connection.transport.is_closing() or connection.gone():
+            return b""  # nobody would get the proof, or somebody else
         visitor: Visitor = connection.state
         identity = self._state.identity(visitor)
         if identity is None or self._state.in_force is None:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from onrecord.authorize.authority.limits import MAX_WAIT_MS
 from onrecord.authorize.authority.reasons import CODES, MESSAGES, Reason
-from onrecord.authorize.authority.tools import MAX_TOOL_NAME_BYTES, MAX_TOOLS
+from onrecord.authorize.tool_names import MAX_TOOL_NAME_BYTES, MAX_TOOLS, is_tool_name
 from onrecord.base.errors import MalformedError
 from onrecord.base.hashes import SchemaHash
 from onrecord.base.namespaces import PROTOCOL_VERSION
@@ -72,7 +72,7 @@ def read_issue(params: dict[str, Any]) -> IssueParams:
     if method not in COVERED_METHODS:
         raise RefusedRequest(Reason.UNSUPPORTED_METHOD)
     name = params.get("name")
-    if type(name) is not str or not name or len(name.encode("utf-8")) > MAX_TOOL_NAME_BYTES:
+    if not is_tool_name(name):
         raise _invalid("name")
     server = read_server(params)
     arguments = params.get("arguments", _ABSENT)
@@ -188,7 +188,7 @@ def read_tools(params: dict[str, Any]) -> dict[str, str]:
     hashes: dict[str, str] = {}
     for index, tool in enumerate(tools):
         name = tool.get("name") if type(tool) is dict else None
-        if type(name) is not str or not name or len(name.encode("utf-8")) > MAX_TOOL_NAME_BYTES:
+        if not is_tool_name(name):
             raise _invalid(f"tools/{index}/name")
         if name in hashes:
             raise _invalid(f"tools/{index}/name")

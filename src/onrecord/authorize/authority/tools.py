@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 TOOLS_WAIT_MS: Final = 1500
 """How long an issue waits for the first report of a server (running.md 12)."""
 
-MAX_TOOLS: Final = 4096
-"""Tools of one server. A report with more is refused, since every one of them is kept."""
-
-MAX_TOOL_NAME_BYTES: Final = 256
-"""Longest tool name (call-proof.md 5.2)."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolChange:

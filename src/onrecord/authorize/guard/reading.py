@@ -23,6 +23,7 @@ import orjson
 
 from onrecord.authorize.guard.lines import Overlong
 from onrecord.authorize.guard.mcp_content import needs_care as content_needs_care
+from onrecord.authorize.tool_names import is_tool_name
 from onrecord.base.strict_json import Facts, Refused, parse
 from onrecord.base.wire import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, error_line, recover
 
@@ -146,8 +147,8 @@ def read_call(message: Message, *, line_bytes: int, limit_bytes: int) -> Call | 
     if not params.keys() <= _PARAMS and _other_spelling(params, _PARAMS, _PARAMS_FOLDED):
         return _bad_params(message.id, "member_name")
     name = params.get("name")
-    if type(name) is not str:
-        return _bad_params(message.id, "name")
+    if not is_tool_name(name):
+        return _bad_params(message.id, "name")  # no proof can exist for it, and it would stand in the record
     arguments = params.get("arguments", {})
     if type(arguments) is not dict:
         return _bad_params(message.id, "not_object")

@@ -13,6 +13,7 @@ import orjson
 from onrecord.authorize.guard.authority_link import Tool
 from onrecord.authorize.guard.log import GuardLog
 from onrecord.authorize.guard.reading import CAPABILITIES_META, PROTOCOL_META
+from onrecord.authorize.tool_names import MAX_TOOLS, is_tool_name
 from onrecord.base.canonical import canonicalize
 from onrecord.base.errors import MalformedError
 from onrecord.base.hashes import SchemaHash
@@ -22,13 +23,6 @@ from onrecord.base.wire import UNKNOWN_METHOD
 ID_PREFIX: Final = "onrecord-tools-"
 MAX_PAGES: Final = 1000
 """Pages of one listing; a server that always names another cursor is stopped here."""
-
-MAX_TOOLS: Final = 4096
-"""Tools of one report: the authority refuses one with more, so those beyond are left out and stay unknown."""
-
-MAX_TOOL_NAME_BYTES: Final = 256
-"""Longest name that can be called (call-proof.md 5.2). One longer name would make the authority refuse the report, and
-so take all other tools of the server away."""
 
 MODERN_REVISION: Final = "2026-07-28"
 
@@ -137,7 +131,8 @@ class ToolsListing:
         name = tool.get("name") if type(tool) is dict else None
         if type(name) is not str:
             return
-        if not 0 < len(name.encode("utf-8", "surrogatepass")) <= MAX_TOOL_NAME_BYTES:
+        if not is_tool_name(name):
+            # The authority would refuse the whole report for it, and so take all other tools of the server away.
             self._log.event("tools.left-out", size=len(name))
             return
         schema = (strict if strict is not None else tool).get("inputSchema")
