@@ -31,7 +31,7 @@ demo: environment
 	@$(BIN)/onrecord demo --yes $(ARGS)
 
 test: setup lint docs
-	$(PY) -m pytest $(ARGS)
+	@scripts/test.sh $(ARGS)
 
 lint: environment
 	$(PY) -m ruff check .

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.checkout import is_closed_to_others
 from support.runtime import make_short_dir
 from support.system import UserModeSystem
 from support.uids import uid_block_or_skip
@@ -19,6 +20,14 @@ settings.register_profile(
     "onrecord", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "onrecord"))
+
+
+def pytest_configure():
+    """As root, tests run parts of themselves under other uids, which must be able to read them."""
+    if os.geteuid() == 0 and is_closed_to_others():
+        pytest.exit(
+            "other uids cannot read this checkout; make test runs the tests in an open copy", returncode=3
+        )
 
 
 def pytest_collection_modifyitems(items):

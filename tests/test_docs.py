@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from support.checkout import open_checkout
 from support.data import REPOSITORY
 from support.runtime import make_short_dir
 from support.uids import uid_block_or_skip
@@ -85,12 +84,10 @@ class TestTutorial:
     def test_runs_as_written(self):
         """Each command of the tutorial ends well for a new user, and prints the lines that the page shows."""
         home = make_short_dir()
-        checkout = REPOSITORY
         identity = []
         if os.geteuid() == 0:  # user mode is for ordinary users
             uid = uid_block_or_skip()[0]
             os.chown(home, uid, uid)
-            checkout = open_checkout(home, uid=uid)
             identity = [sys.executable, "-c", (
                 "import os, sys; u = int(sys.argv[1]); os.setgroups([]); os.setgid(u); os.setuid(u);"
                 "os.execvp(sys.argv[2], sys.argv[2:])"
@@ -115,7 +112,7 @@ class TestTutorial:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                cwd=checkout,
+                cwd=REPOSITORY,
                 env=environment,
                 timeout=100,
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.checkout import installed_servers, open_checkout
+from support.checkout import installed_servers
 from support.runtime import child_environment, make_short_dir
 from support.uids import uid_block_or_skip
 
@@ -46,7 +46,7 @@ def pytest_pyfunc_call(pyfuncitem):
             capture_output=True,
             text=True,
             timeout=OWN_UID_SECONDS,
-            cwd=open_checkout(directory, uid=uid),
+            cwd=pyfuncitem.config.rootpath,
             env=child_environment(HOME=str(directory), PYTHONDONTWRITEBYTECODE="1", **_own_settings()),
             user=uid,
             group=uid,
