@@ -62,14 +62,14 @@ class Publication:
             with self._open_modes():
                 self._make_directories(path.parent)
             self._write(path, data, may_replace=may_replace)
+            self._sync(path)
         except FileExistsError as error:
             raise _failed("record-exists", error, path) from error
         except OSError as error:
             raise _failed("record-unwritable", error, path) from error
 
     def _write(self, path: Path, data: bytes, *, may_replace: bool) -> None:
-        for left in path.parent.glob(f".{path.name}.*"):  # of a writer that was killed
-            self.remove(left)
+        _remove_left(path)
         temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}"
         descriptor = os.open(
             temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
@@ -88,12 +88,38 @@ class Publication:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        sync_directory(path.parent)
 
-    def remove(self, path: Path) -> None:
-        """Remove a file if it is there."""
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+    def settle(self, path: Path) -> None:
+        """Bring a file that an interrupted `write` has left in its place to where `write` would have.
+
+        Raises `StorageError` with code "record-unwritable".
+        """
+        try:
+            _remove_left(path)
+            self._sync(path)
+        except OSError as error:
+            raise _failed("record-unwritable", error, path) from error
+
+    def discard(self, path: Path) -> None:
+        """Remove a file, and what a killed writer has left of it; it need not be there.
+
+        Raises `StorageError` with code "record-unwritable".
+        """
+        try:
+            _remove_left(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+                sync_directory(path.parent)
+        except OSError as error:
+            raise _failed("record-unwritable", error, path) from error
+
+    def _sync(self, path: Path) -> None:
+        """Put a file's name on disk, and those of its directories: one of them may be new, by us or a killed writer."""
+        directory = path.parent
+        while directory != self.root:
+            sync_directory(directory)
+            directory = directory.parent
+        sync_directory(self.root)
 
     def _make_directories(self, directory: Path) -> None:
         missing = []
@@ -103,7 +129,6 @@ class Publication:
         for one in reversed(missing):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(one, self._directory_mode)
-            sync_directory(one.parent)
 
     @contextlib.contextmanager
     def _open_modes(self) -> Iterator[None]:
@@ -113,6 +138,13 @@ class Publication:
             yield
         finally:
             os.umask(before)
+
+
+def _remove_left(path: Path) -> None:
+    """Remove the temporary files of writers that were killed."""
+    for left in path.parent.glob(f".{path.name}.*"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(left)
 
 
 def _rename_new(source: Path, target: Path) -> None:

@@ -372,7 +372,7 @@ class Recording:
         self.closed[closed.id] = closed
         self._last_closed[closed.key] = closed.id
         settled = (
-            [one for one in self.closed.values() if one.is_settled]
+            [one for one in self.closed.values() if one.is_settled and one.is_erased]
             if len(self.closed) > KEPT_SUMMARIES
             else []
         )

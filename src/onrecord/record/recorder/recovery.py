@@ -104,7 +104,7 @@ def _take(found: Recovered, record: Record) -> None:
         reason = str(record.data.get("reason", ""))
         word, _, id_ = reason.partition(" ")
         if word == ERASURE_REASON and id_ in found.closed:
-            found.closed[id_].is_erased = True
+            found.closed[id_].is_erased = _is_last_erasure(found.closed[id_], record)
     elif record.type == recorded.GAP and record.session in found.open:
         gap = _gap(record.data)
         session = found.open[record.session]
@@ -192,6 +192,14 @@ def _take_statement(session: ClosedSession, record: Record) -> None:
     session.file = data.get("file")
     session.sha256 = data.get("sha256")
     session.check = data.get("check")
+
+
+def _is_last_erasure(session: ClosedSession, record: Record) -> bool:
+    """Say whether nothing of a session is left after this erasure: a long one is spread over several, in order."""
+    try:
+        return bool(record.data["seqs"][-1][1] >= session.ranges[-1][1])
+    except (KeyError, TypeError, IndexError):
+        raise LogError(f"record {record.seq} erases nothing", code="record-malformed") from None
 
 
 def _gap(data: Any) -> RecordedGap:

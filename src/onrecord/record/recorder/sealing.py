@@ -125,17 +125,19 @@ class Sealer:
 
         Raises `StorageError` if the journal or the disk does not allow it now; it can be called again then.
         """
+        # The close record gives the vCon its uuid: were it lost after the file is there, a second file would follow.
+        self._journal.flush()
+        if session.statement_seq is not None:
+            session.carry = self.load_carry(session)
+            self._finish(session)
+            return
         placed, replaced = self._load(session)
         correlation = correlate(placed, carry=carry, scope=session.id)
         session.carry = limited(correlation.carry, count=CARRIED_CALLS)
-        if session.statement_seq is not None:
-            self._erase(session)
-            return
         self._erase_refused(correlation)
         if not correlation.events:
-            session.statement_seq = self._state(session, {"vcon": None, "events": 0})
-            session.state = "empty"
-            self._erase(session)
+            self._state(session, {"vcon": None, "events": 0})
+            self._finish(session)
             return
         facts = SessionFacts(
             id=session.id,
@@ -149,17 +151,18 @@ class Sealer:
         )
         key = self._signing.now()
         path = self._publication.place(session.vcon, date=date_of(facts.opened_ms))
+        unsigned = self._document(session, facts, correlation)
         data = self._publication.read(path)
-        if data is None:
-            unsigned = self._document(session, facts, correlation)
-            if isinstance(key, NoSigningKey):
-                self._leave_unsigned(session, unsigned, key)
-                return
+        if data is not None:  # an attempt before this one got as far as the file
+            self._publication.settle(path)
+        elif isinstance(key, NoSigningKey):
+            self._leave_unsigned(session, unsigned, key)
+            return
+        else:
             data = self._sign(unsigned, signer=key.signer, chain=key.chain, uuid=session.vcon)
             self._publication.write(path, data)
         self._state_signed(session, path_text=str(path.relative_to(self._publication.root)), data=data)
-        self._publication.remove(self._publication.unsigned_place(session.vcon))
-        self._erase(session)
+        self._finish(session)
 
     # Reading -------------------------------------------------------------------------------------------------
 
@@ -262,16 +265,21 @@ class Sealer:
         }
         if session.check is not None:
             statement["check"] = session.check
-        session.statement_seq = self._state(session, statement)
-        session.state = "signed"
-        session.problem = None
+        self._state(session, statement)
 
-    def _state(self, session: ClosedSession, statement: dict[str, Any]) -> int:
+    def _state(self, session: ClosedSession, statement: dict[str, Any]) -> None:
+        """Write the statement. It is written once: a journal that fails after taking it keeps it and goes on."""
         bodies = [Body(recorded.CARRY, compact(session.carry.to_json()))] if session.carry else []
-        seq = self._journal.append(STATEMENT, statement, session=session.id, bodies=bodies)
-        self._journal.flush()
+        session.statement_seq = self._journal.append(STATEMENT, statement, session=session.id, bodies=bodies)
         session.has_carry = bool(session.carry)
-        return seq
+        self._journal.flush()
+
+    def _finish(self, session: ClosedSession) -> None:
+        """Do what follows a statement that is on disk: no unsigned copy, no bodies."""
+        self._publication.discard(self._publication.unsigned_place(session.vcon))
+        self._erase(session)
+        session.state = "signed" if session.sha256 is not None else "empty"
+        session.problem = None
 
     def _erase_refused(self, correlation: Correlation) -> None:
         """Erase the arguments of refused calls, whatever keep_bodies says, before anything is stored (TI-124)."""
