@@ -9,6 +9,8 @@ import os
 
 import pytest
 
+from onrecord.record.recorder import spools
+
 
 @pytest.fixture
 def spooled(make_rig, short_dir):
@@ -176,3 +178,36 @@ def test_failing_journal_keeps_the_spool(spooled, entries):
     assert run(spooled, scenario)
     assert not path.exists()
     assert [one.data["entry"]["n"] for one in traces(spooled)] == list(range(1, 9))
+
+
+def deep(entry, *, levels):
+    """Return the line of an entry whose content makes it nested this deep."""
+    bare = json.dumps({name: value for name, value in entry.items() if name != "content"})
+    return f'{bare[:-1]}, "content": {"[" * (levels - 1)}{"]" * (levels - 1)}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("levels", "kind"), [(253, "trace"), (254, "trace.invalid"), (2000, "trace.invalid")]
+)
+def test_deep_line_does_not_hold_up_the_spool(spooled, entries, levels, kind):
+    """A line that is nested too deeply is invalid, one at the limit is not, and what follows is recorded."""
+    guard = entries.conversation()["guard"]
+    path = spooled.write_spool([*guard[:2], deep(guard[2], levels=levels), *guard[3:]])
+
+    run(spooled, look)
+    assert not path.exists()
+    assert [one.type for one in traces(spooled)] == ["trace", "trace", kind] + 5 * ["trace"]
+
+
+def test_line_that_is_too_long_is_a_hole_of_one(spooled, entries, monkeypatch):
+    """A line longer than any entry is told as one lost entry, and what follows is recorded."""
+    guard = entries.conversation()["guard"]
+    monkeypatch.setattr(spools, "RECORD_LINE_BYTES", 4096)
+    path = spooled.write_spool([*guard[:2], b"x" * 10_000, *guard[3:]])
+
+    run(spooled, look)
+    assert not path.exists()
+    found = [one.data["entry"] for one in traces(spooled)]
+    assert [one["n"] for one in found] == list(range(1, 9))
+    assert [one["kind"] for one in found[:4]] == ["connection", "invocation", "gap", "invocation"]
+    assert found[2]["cause"] == "spool-hole"

@@ -23,6 +23,9 @@ _DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER: Final = b"0" * 20
 """A run of digits as long as the first number that does not fit into 64 bits."""
 
+APPEND_LEVELS: Final = 3
+"""Containers around an entry in record/append: message, params, entries."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INTEGER: Final = 2**63 - 1
 """Largest integer that our writer keeps as a number; a larger one becomes a string of its digits."""
@@ -30,7 +33,7 @@ _MAX_INTEGER: Final = 2**63 - 1
 
 def read_line(line: bytes) -> Request | bytes | None:
     """Read one line without its LF: a request, the error line that answers a broken one, None for a notification."""
-    if line.count(b"[") + line.count(b"{") > MESSAGE_DEPTH and nesting(line) > MESSAGE_DEPTH:
+    if _is_deeper(line, MESSAGE_DEPTH):
         return error_line(
             None, INVALID_REQUEST, "Nested too deeply", {"reason": "invalid_request", "detail": "depth"}
         )
@@ -66,11 +69,17 @@ def read_line(line: bytes) -> Request | bytes | None:
 
 
 def read_value(line: bytes) -> Any:
-    """Read one line of a spool; None if it is no JSON."""
+    """Read one line of a spool; None if it is no JSON, or nested deeper than it could be on the socket."""
+    if _is_deeper(line, MESSAGE_DEPTH - APPEND_LEVELS):
+        return None
     try:
         return _loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_deeper(line: bytes, depth: int) -> bool:
+    return line.count(b"[") + line.count(b"{") > depth and nesting(line) > depth
 
 
 def _loads(line: bytes) -> Any:

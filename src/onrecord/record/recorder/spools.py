@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from onrecord.base.dates import SYSTEM_CLOCK, Clock, format_ms
 from onrecord.base.errors import OnrecordError, StorageError
@@ -160,9 +160,19 @@ def _values(descriptor: int, clock: Clock) -> Iterator[Any]:
     with open(descriptor, "rb", buffering=_CHUNK, closefd=False) as stream:
         while line := stream.readline(RECORD_LINE_BYTES):
             if not line.endswith(b"\n"):
-                yield _gap(last + 1, clock, entries=1, cause=TORN)
-                return
+                is_torn = not _skip_line(stream)
+                yield _gap(last + 1, clock, entries=1, cause=TORN if is_torn else HOLE)
+                last += 1
+                continue
             value = read_value(line)
             n = value.get("n") if isinstance(value, dict) else None
             last = n if type(n) is int and n > last else last + 1
             yield value
+
+
+def _skip_line(stream: BinaryIO) -> bool:
+    """Read on behind the end of a line that is too long; False if the file ends in it."""
+    while part := stream.readline(_CHUNK):
+        if part.endswith(b"\n"):
+            return True
+    return False
