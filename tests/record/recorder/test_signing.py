@@ -62,6 +62,21 @@ class TestMissingKey:
         assert states == ["missing", "present"]
         assert len(records(rig, "statement")) == 1
 
+    def test_waiting_costs_nothing(self, rig, entries, monkeypatch):
+        """A session that waits for the key is not made again at each attempt; why it waits is told anew."""
+
+        async def scenario(rig):
+            rig.signing.absent = NoSigningKey("missing", "key-missing")
+            await whole(rig, entries)
+            await rig.close_all()
+            monkeypatch.delattr(rig.recorder._sealing.sealer, "_serialize")
+            rig.signing.absent = NoSigningKey("expired", "certificate-expired")
+            await rig.pass_time(31)
+            return (await rig.call(await rig.client(), "record/sessions", {}))["sessions"]
+
+        (listed,) = run(rig, scenario)
+        assert (listed["state"], listed["problem"]) == ("unsigned", "certificate-expired")
+
     def test_key_back_after_a_restart(self, rig, entries):
         """A session that was left unsigned is signed by the next recorder, under the same uuid."""
 

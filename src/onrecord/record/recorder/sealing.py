@@ -125,6 +125,10 @@ class Sealer:
 
         Raises `StorageError` if the journal or the disk does not allow it now; it can be called again then.
         """
+        key = self._signing.now()
+        if session.state == "unsigned" and isinstance(key, NoSigningKey):
+            session.problem = key.code  # the file waits there already
+            return
         # The close record gives the vCon its uuid: were it lost after the file is there, a second file would follow.
         self._journal.flush()
         if session.statement_seq is not None:
@@ -149,7 +153,6 @@ class Sealer:
             gaps=session.gaps,
             credentials_replaced=replaced,
         )
-        key = self._signing.now()
         path = self._publication.place(session.vcon, date=date_of(facts.opened_ms))
         unsigned = self._document(session, facts, correlation)
         data = self._publication.read(path)
