@@ -137,3 +137,12 @@ class TestTrustFile:
             with pytest.raises(ConfigurationError) as caught:
                 keys.read_trusted_keys(tmp_path / name)
             assert caught.value.code == "trust-unreadable"
+
+    def test_no_regular_file(self, tmp_path):
+        """A device or a pipe in its place is refused, and nobody waits for a writer."""
+        (tmp_path / "device").symlink_to("/dev/null")
+        os.mkfifo(tmp_path / "pipe")
+        for name in ("device", "pipe"):
+            with pytest.raises(ConfigurationError) as caught:
+                keys.read_trusted_keys(tmp_path / name)
+            assert caught.value.code == "trust-unreadable"

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from onrecord.base.errors import ConfigurationError, KeyAccessError, MalformedError, Where
-from onrecord.base.files import read_bounded, regular_file
+from onrecord.base.files import read_bounded, read_regular, regular_file
 from onrecord.base.hashes import b64url, b64url_decode_strict
 
 PublicKey = ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey | rsa.RSAPublicKey
@@ -28,6 +28,9 @@ PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPri
 
 MAX_KEY_FILE_BYTES: Final = 65_536
 """Largest key file read: a PEM key has a few kilobytes, anything larger is another file."""
+
+MAX_TRUST_BYTES: Final = 1_048_576
+"""Largest trust file read: some thousand lines."""
 
 
 class Signer(ABC):
@@ -276,7 +279,7 @@ def read_trusted_keys(path: Path) -> Mapping[str, ed25519.Ed25519PublicKey]:
     Raises `ConfigurationError` with code "trust-unreadable", or "trust-malformed" with the line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, limit_bytes=MAX_TRUST_BYTES, follow=True).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             "cannot read the trust file", code="trust-unreadable", where=Where(str(path))

@@ -5,10 +5,11 @@ import stat
 
 import pytest
 
+from onrecord.authorize.guard.checkpoints import CheckpointFile
 from onrecord.authorize.guard.environment import read_env_file, server_environment
 from onrecord.authorize.guard.log import BYTES_PER_SECOND, FILE_BYTES, GuardLog, escape
 from onrecord.base.dates import ManualClock
-from onrecord.base.errors import ConfigurationError
+from onrecord.base.errors import ConfigurationError, StorageError
 
 
 def secrets(directory, text, mode=0o600):
@@ -124,6 +125,17 @@ def test_the_log_is_bounded_and_private(tmp_path):
     sizes = {path.name: path.stat() for path in tmp_path.iterdir()}
     assert set(sizes) == {"guard.log", "guard.log.1"}
     assert all(one.st_size <= FILE_BYTES and stat.S_IMODE(one.st_mode) == 0o600 for one in sizes.values())
+
+
+def test_pipes_in_the_state_of_a_guard_stop_nobody(tmp_path):
+    """A server has the uid of its guard: what it puts in the place of a file is not waited for."""
+    os.mkfifo(tmp_path / "guard.log")
+    with pytest.raises(StorageError) as caught:
+        GuardLog(tmp_path / "guard.log")
+    assert caught.value.code == "log-unusable"
+    kept = CheckpointFile(tmp_path, log=GuardLog(None))
+    os.mkfifo(tmp_path / "checkpoint.json")
+    assert not kept._is_older({"size": 1, "note": "example/authority/journal/1\n"})
 
 
 def test_a_log_that_cannot_be_written_ends_no_call(tmp_path):

@@ -114,6 +114,13 @@ class TestRollback:
         place.high_water.symlink_to(target)
         assert refusal(place).code == "marks-unreadable"
 
+    def test_high_water_is_a_pipe(self, place):
+        """A pipe in the place of the high-water is refused; the start does not wait for a writer."""
+        place.fill(3)
+        place.high_water.unlink()
+        os.mkfifo(place.high_water)
+        assert refusal(place).code == "high-water-malformed"
+
     def test_restored_together_with_its_high_water(self, place, tmp_path):
         """Where both are restored, the start cannot know; the caller's checkpoint does."""
         place.fill(3)

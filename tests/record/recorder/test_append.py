@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 
 import pytest
 
 from onrecord.base.errors import NetworkError
 from onrecord.base.wire import RpcError
+from onrecord.record.recorder.recorded import Origin
 from onrecord.record.recorder.settings import APPEND_BATCH, RECORD_LINE_BYTES
+from support.journals import gate
 
 
 def run(rig, scenario):
@@ -411,6 +414,25 @@ class TestUnavailable:
         assert (through, after) == (1, 4)
         numbers = [one.data["entry"]["n"] for one in records(rig) if one.type == "trace"]
         assert numbers == [1, 2, 3, 4]
+
+
+def test_a_receipt_after_the_end_is_nobodys(rig, entries, caplog):
+    """Entries that reach the disk while the recorder ends are kept, and nothing reports a fault."""
+
+    async def scenario():
+        await rig.start()
+        recording = rig.recorder._recording
+        source = recording.hello(Origin(os.geteuid(), "filesystem", "g-1"), pid=os.getpid())
+        held = gate(rig.journal)
+        held.acquire()
+        assert recording.append(source, entries.conversation()["guard"][:3]) is not None
+        await rig.recorder.stop()
+        return held
+
+    asyncio.run(scenario()).release()
+    rig.journal.close()
+    assert caplog.messages == []
+    assert [one.data["entry"]["n"] for one in records(rig) if one.type == "trace"] == [1, 2, 3]
 
 
 def test_socket_is_private(rig):

@@ -14,12 +14,15 @@ from typing import Any, Final
 import orjson
 
 from onrecord.authorize.guard.log import GuardLog
-from onrecord.base.files import replace_whole
+from onrecord.base.files import read_regular, replace_whole
 
 FILE_NAME: Final = "checkpoint.json"
 
 WRITE_SECONDS: Final = 1.0
 """A note is written at most this often; each answer of the authority carries a newer one."""
+
+MAX_KEPT_BYTES: Final = 65_536
+"""Largest file that is looked at; a note has less than one kilobyte."""
 
 
 class CheckpointFile:
@@ -53,7 +56,7 @@ class CheckpointFile:
 
     def _is_older(self, checkpoint: Mapping[str, Any]) -> bool:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            kept = orjson.loads(self._path.read_bytes())
+            kept = orjson.loads(read_regular(self._path, limit_bytes=MAX_KEPT_BYTES))
             return bool(kept["size"] > checkpoint["size"] and _origin(kept) == _origin(checkpoint))
         return False
 

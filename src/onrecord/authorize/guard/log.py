@@ -108,6 +108,6 @@ class GuardLog:
 
     def _open(self, path: Path) -> None:
         self._descriptor = -1
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         self._descriptor = os.open(path, flags, 0o600)
         self._size = os.fstat(self._descriptor).st_size

@@ -39,7 +39,7 @@ class HighWater:
         "checkpoint-signature-invalid" or "checkpoint-key-unknown".
         """
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
             with os.fdopen(descriptor, "rb") as file:
                 data = file.read(MAX_NOTE_BYTES + 1)
         except FileNotFoundError:

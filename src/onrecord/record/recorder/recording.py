@@ -8,6 +8,7 @@ Source: running.md 7, 8, 12.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -208,7 +209,8 @@ class Recording:
         loop = asyncio.get_running_loop()
 
         def done(outcome: Receipt | BaseException) -> None:
-            loop.call_soon_threadsafe(_settle, future, outcome)
+            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                loop.call_soon_threadsafe(_settle, future, outcome)
 
         seq = self._journal.append(
             type_, stored.data, session=id_, bodies=stored.bodies, done=done, lazy=True
