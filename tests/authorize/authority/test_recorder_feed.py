@@ -12,6 +12,7 @@ import pytest
 from authorize.authority.house import House, become, issue_params
 from onrecord.authorize.authority import recorder_feed
 from onrecord.authorize.authority.recorder_feed import entry_of
+from onrecord.base.errors import StorageError
 from support.runtime import wait_for
 
 
@@ -180,6 +181,26 @@ class TestShipping:
         wait_for(lambda: len(there.entries) == 100, what="all decisions")
         digests = [record.data["actionDigest"] for record in user_house.records("issue.granted")]
         assert [entry["actionDigest"] for entry in there.entries] == digests
+
+    def test_journal_that_cannot_be_read_for_a_while(self, user_house, recorder, monkeypatch):
+        """A reading of our own journal that fails does not end the feed: it is tried again."""
+        monkeypatch.setattr(recorder_feed, "QUEUED_ENTRIES", 2)
+        with user_house.agent_wire() as agent:
+            for n in range(10):
+                user_house.proof(agent, f"repo/{n}")
+        journal = user_house.authority.state.feed._journal
+        read, failures = journal.read, [1, 2]
+
+        def failing(*args):
+            if failures:
+                failures.pop()
+                raise StorageError("test", code="journal-unreadable")
+            return read(*args)
+
+        monkeypatch.setattr(journal, "read", failing)
+        there = recorder(user_house)
+        wait_for(lambda: len(there.entries) == 10, what="all decisions")
+        assert failures == []
 
     def test_errors_of_the_recorder(self, user_house, recorder):
         """A refused append is sent again after a new hello; nothing is lost or doubled."""

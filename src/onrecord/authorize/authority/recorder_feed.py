@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from onrecord.authorize.authority.reasons import DECISION_RECORDS, RecordType
 from onrecord.base.canonical import compact
 from onrecord.base.dates import format_ms
-from onrecord.base.errors import MalformedError, NetworkError, OnrecordError
+from onrecord.base.errors import NetworkError, OnrecordError
 from onrecord.base.files import read_regular, replace_whole
 from onrecord.base.ids import random_id
 from onrecord.base.namespaces import PROTOCOL_VERSION
 from onrecord.base.rpc_client import RpcClient
 from onrecord.base.strict_json import MAX_SAFE_INTEGER, parse
-from onrecord.base.wire import RpcError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,8 +202,8 @@ class RecorderFeed:
                 pause = FIRST_PAUSE_SECONDS
                 client.on_close = self._news.set
                 await self._ship(client)
-            except (NetworkError, RpcError, MalformedError):
-                pass
+            except OnrecordError:
+                pass  # whatever it was, of the recorder or of our journal: the feed begins again, and never ends
             finally:
                 self.is_connected = False
                 if client is not None:
