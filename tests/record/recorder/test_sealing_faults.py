@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from onrecord.base.errors import StorageError
+from onrecord.base.errors import StorageError, UsageError
 from onrecord.record.forms import verify
 from onrecord.record.ledger import journal as journals
 from onrecord.record.ledger.records import ERASURE, STATEMENT
@@ -218,3 +218,28 @@ def test_erasure_that_was_interrupted_between_its_records(rig, entries, monkeypa
     asyncio.run(after())
     with rig.open_journal() as journal:
         assert bodies_left(journal) == []
+
+
+def test_state_that_cannot_be_noted_holds_nothing_up(make_rig, entries, monkeypatch):
+    """A note of the recorder's state that the journal refuses costs the next start work, and no session its seal."""
+    rig = make_rig(state_records=1)
+
+    def too_large():
+        return UsageError("test", code="record-too-large")
+
+    async def main():
+        async with rig:
+            await send_all(rig, entries)
+            fault = Fault(number=1, is_lasting=True)
+
+            def is_state(type_, *_args, **_more):
+                return type_ == recorded.STATE
+
+            monkeypatch.setattr(
+                rig.journal, "append", fault.around(rig.journal.append, too_large, when=is_state)
+            )
+            await rig.close_all()
+            assert fault.calls
+
+    asyncio.run(main())
+    require_one_sealed_record(rig)

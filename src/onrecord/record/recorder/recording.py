@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from onrecord.base.dates import SYSTEM_CLOCK, Clock, boot_id, format_ms
-from onrecord.base.errors import StorageError
+from onrecord.base.errors import StorageError, UsageError
 from onrecord.base.ids import uuid7, uuid8
 from onrecord.base.wire import RpcError
 from onrecord.record.ledger.journal import Journal
@@ -298,7 +298,7 @@ class Recording:
         data = {"from": min(begins, default=size), "sources": sources}
         try:
             self._state_seq = self._journal.append(recorded.STATE, data, lazy=True)
-        except StorageError:
+        except (StorageError, UsageError):  # a note of too many sources: the next start reads further back
             return
 
     def end_now(self) -> list[ClosedSession]:
