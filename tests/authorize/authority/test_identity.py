@@ -306,6 +306,15 @@ class TestPaths:
         assert self.refused(idle_house) == "path-mode"
 
     @pytest.mark.req("CP-105")
+    def test_open_marks(self, idle_house):
+        """Others may change the high-water, which shows that a journal was put back to an older state."""
+        marks = idle_house.config.marks("authority")
+        marks.mkdir(parents=True, exist_ok=True)
+        os.chown(marks, idle_house.authority_uid, -1)
+        marks.chmod(0o777)
+        assert self.refused(idle_house) == "path-mode"
+
+    @pytest.mark.req("CP-105")
     def test_link_on_the_way(self, idle_house):
         """A symbolic link stands on the way to the sockets."""
         run = idle_house.root / "run"

@@ -250,6 +250,18 @@ def test_directories_that_others_may_change(daemon, name):
     assert "path-mode" in error
 
 
+@pytest.mark.parametrize("name", ["run", "records", "state/recorder", "state/marks/recorder"])
+def test_links_to_nowhere(daemon, name):
+    """A broken link in the place of a directory is a fault with a name, not one of ours."""
+    path = daemon.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        path.rename(path.with_name("away"))
+    path.symlink_to("/nonexistent/place")
+    status, _, error = daemon.run("serve")
+    assert (status, "directory-unusable" in error) == (3, True)
+
+
 @pytest.mark.root
 def test_root_is_refused(daemon):
     """The recorder does not run as uid 0."""

@@ -203,12 +203,11 @@ class Authority:
         """Make sure that nobody else can change what the authority trusts (call-proof.md 4.1)."""
         config, mine = self._config, {self._own_uid}
         if self._is_user_mode:
-            marks = config.marks("authority").parent
-            for directory in (config.paths.state, config.authority_state, marks, config.paths.runtime):
+            for directory in (config.paths.state, config.marks("authority").parent, config.paths.runtime):
                 _make_private(directory)
-        else:
-            _make_private(config.authority_state)
-        check_private_path(config.authority_state, owners=mine, mode_forbidden=0o077)
+        for directory in (config.authority_state, config.marks("authority")):
+            _make_private(directory)
+            check_private_path(directory, owners=mine, mode_forbidden=0o077)
         sockets = {config.agent_socket().parent, config.control_socket().parent}
         for directory in sorted(sockets):
             check_private_path(directory, owners=mine, mode_forbidden=0o077 if self._is_user_mode else 0o022)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from onrecord.base.canonical import compact
 from onrecord.base.configuration import Configuration
 from onrecord.base.dates import SYSTEM_CLOCK, Clock
-from onrecord.base.errors import MalformedError
+from onrecord.base.errors import MalformedError, StorageError, Where
 from onrecord.base.findings import Finding
 from onrecord.base.keys import ed25519_public_bytes, require_distinct, signer_from_uri
 from onrecord.base.processes import announce_ready, harden, settle_memory
@@ -199,11 +199,20 @@ def _check_paths(configuration: Configuration, settings: RecorderSettings) -> No
     state, marks = configuration.recorder_state, configuration.marks("recorder")
     if not settings.is_system_mode:
         for path in (configuration.paths.runtime, state, marks, settings.records):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(path)
     _check_directory(state, own, 0o077)
     _check_directory(marks, own, 0o077)
     _check_directory(settings.socket.parent, own, 0o022)
     _check_directory(settings.records, own, 0o027 if settings.is_system_mode else 0o077)
+
+
+def _make_private(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"cannot make the directory ({error.strerror})", code="directory-unusable", where=Where(str(path))
+        ) from error
 
 
 def _check_directory(path: Path, owner: int, forbidden: int) -> None:
