@@ -202,6 +202,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.exit(2, f"onrecord-example-files: cannot open the base directory: {error.strerror}\n")
     with contextlib.closing(tools), contextlib.suppress(KeyboardInterrupt):
         ToolServer(NAME, VERSION, tools.tools()).serve(sys.stdin.buffer, sys.stdout.buffer)
+    try:
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # What nobody reads must not become a complaint of the interpreter at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
