@@ -203,7 +203,8 @@ class RecorderFeed:
                 client.on_close = self._news.set
                 await self._ship(client)
             except OnrecordError:
-                pass  # whatever it was, of the recorder or of our journal: the feed begins again, and never ends
+                # whatever it was, of the recorder or of our journal: the feed begins again, and never ends
+                pass
             finally:
                 self.is_connected = False
                 if client is not None:

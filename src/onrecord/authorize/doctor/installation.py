@@ -163,7 +163,8 @@ def _check_chain(configuration: Configuration, leaf: x509.Certificate) -> Iterat
                 "certificate", "failed", "the record certificate is for another key", "onrecord init --renew"
             )
     except KeyAccessError:
-        pass  # said by check_keys
+        # said by check_keys
+        pass
     try:
         leaf.verify_directly_issued_by(read_certificates(anchor)[0])
     except (InvalidSignature, ValueError, TypeError):
