@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime, timedelta, timezone
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from onrecord.base.errors import MalformedError
@@ -87,6 +87,12 @@ def format_ms(epoch_ns: int) -> str:
     if _seconds[0] != second:
         _seconds = (second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)))
     return f"{_seconds[1]}.{rest // 1_000_000:03d}Z"
+
+
+@lru_cache(8)
+def seconds_text(epoch_seconds: int) -> str:
+    """Return "2026-11-30T10:00:15Z", for display. The same second is asked for thousands of times."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch_seconds))
 
 
 def format_date(moment: datetime) -> str:

@@ -128,6 +128,7 @@ def _document(hello: dict[str, Any], metrics: dict[str, Any], tools: dict[str, A
         "policy_version": metrics.get("policyVersion"),
         "since": metrics.get("since"),
         "durability": metrics.get("durability"),
+        "pending_approvals": metrics.get("pendingApprovals"),
         "recorder": metrics.get("recorder"),
         "counters": metrics.get("counters", {}),
         "latency": {
@@ -136,6 +137,7 @@ def _document(hello: dict[str, Any], metrics: dict[str, Any], tools: dict[str, A
         "servers": [
             {
                 "server": entry["server"],
+                "enforce": entry.get("enforce"),
                 "tools": len(entry["tools"]),
                 "bound": entry["bound"],
                 "changed": entry["changed"],
@@ -168,6 +170,8 @@ def _print_status(document: dict[str, Any]) -> None:
         rows.add_row("policy", _cell(f"version {document['policy_version']}"))
         rows.add_row("since", _cell(str(document["since"])))
         rows.add_row("recorder", _recorder(document["recorder"]))
+        if document["pending_approvals"]:
+            rows.add_row("approvals", f"{document['pending_approvals']} wait: onrecord approvals")
     for method, latency in document["latency"].items():
         if latency["p50"] is not None:
             rows.add_row(method, f"p50 {latency['p50']:.3f} ms, p99 {latency['p99']:.3f} ms")
@@ -181,6 +185,10 @@ def _print_status(document: dict[str, Any]) -> None:
     if servers.row_count:
         out.print()
         out.print(servers)
+    audited = [entry["server"] for entry in document["servers"] if entry["enforce"] == "audit"]
+    if audited:
+        out.print()
+        out.print(f"audit mode, calls without a proof are executed: {_cell(', '.join(audited))}")
     if silent:
         out.print()
         out.print(f"not used yet, so their tools are unknown: {_cell(', '.join(silent))}")
@@ -295,7 +303,7 @@ def decisions(
             clock,
             entry.get("type", ""),
             f"{who} -> {call}" if who and call else call or who or "",
-            entry.get("reason", ""),
+            entry.get("reason", "") or (f"by {entry['approver']}" if entry.get("approver") else ""),
         ]
         table.add_row(*(_cell(str(cell)) for cell in cells))
     console().print(table)

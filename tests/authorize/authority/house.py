@@ -173,19 +173,24 @@ def issue_params(path: str = "repo/README.md", **more) -> dict:
 class House:
     """Files of one installation below `root`, and its authority.
 
-    `uids` are those of agent, other agent, two servers, authority, operator and a stranger.
+    `uids` are those of agent, other agent, two servers, authority, operator, a stranger and two approvers.
     """
 
-    def __init__(self, root: Path, *, mode: str, uids=None, durability: str = "durable") -> None:
+    def __init__(
+        self, root: Path, *, mode: str, uids=None, durability: str = "durable", evidence=("handle",)
+    ) -> None:
         self.root = root
         self.mode = mode
         self.durability = durability
+        self.evidence = evidence
         own = os.getuid()
-        seven = tuple(uids)[:7] if mode == "system" else (uids[0] if uids else own,) * 7
-        self.agent, self.other_agent, self.server, self.other_server = seven[:4]
-        self.authority_uid, self.operator, self.stranger = seven[4:]
+        nine = tuple(uids)[:9] if mode == "system" else (uids[0] if uids else own,) * 9
+        self.agent, self.other_agent, self.server, self.other_server = nine[:4]
+        self.authority_uid, self.operator, self.stranger, self.approver, self.other_approver = nine[4:]
+        self.recorder_uid = own if uids is None else uids[9]
         self.call_gid = None if uids is None else uids[15]
         self.control_gid = None if uids is None else uids[14]
+        self.approval_gid = None if uids is None else uids[13]
         self.authority: Authority | None = None
         self._thread: threading.Thread | None = None
         for name in ("etc", "keys", "state", "state/authority", "state/marks", "run"):
@@ -260,13 +265,11 @@ class House:
             "servers": servers,
             "groups": {"callers": ["agents"], "approvers": ["reviewers"]},
             "approvers": [
-                {
-                    "id": "ada",
-                    "uid": 3001,
-                    "groups": ["reviewers"],
-                    "channels": ["terminal"],
-                    "credentials": [],
-                }
+                {"id": name, "uid": uid, "groups": ["reviewers"], "channels": ["terminal"], "credentials": []}
+                for name, uid in (
+                    ("ada", self.approver if system else 3001),
+                    ("ben", self.other_approver if system else 3002),
+                )
             ],
             "controlRoles": [{"uid": self.operator, "roles": ["auditor", "policy-admin"]}] if system else [],
             "proofSeconds": 15,
@@ -328,6 +331,7 @@ class House:
             f'source = "{root}/etc/policy"',
             "[authority]",
             f'durability = "{self.durability}"',
+            f"evidence = {json.dumps(self.evidence)}",
         ]
         if self.mode == "system":
             lines += [
@@ -338,9 +342,9 @@ class House:
                 f'record = "{root}/run/record.sock"',
                 "[principals]",
                 f"authority = {self.authority_uid}",
-                f"recorder = {self.authority_uid}",
+                f"recorder = {self.recorder_uid}",
                 f"call_group = {self.call_gid}",
-                f"approval_group = {self.control_gid}",
+                f"approval_group = {self.approval_gid}",
                 f"control_group = {self.control_gid}",
                 f"record_group = {self.control_gid}",
                 f"readers_group = {self.control_gid}",
@@ -368,7 +372,9 @@ class House:
         def run() -> None:
             try:
                 if os.geteuid() != self.authority_uid:
-                    groups = () if self.call_gid is None else (self.call_gid, self.control_gid)
+                    groups = (
+                        () if self.call_gid is None else (self.call_gid, self.control_gid, self.approval_gid)
+                    )
                     become(self.authority_uid, gid=self.authority_uid, groups=groups)
                 asyncio.run(self._serve(started, clock, options))
             except BaseException as error:
@@ -421,6 +427,11 @@ class House:
     def control_wire(self, uid: int | None = None) -> Wire:
         return self._wire(
             self.config.control_socket(), self.operator if uid is None else uid, self.control_gid
+        )
+
+    def approver_wire(self, uid: int | None = None) -> Wire:
+        return self._wire(
+            self.config.approval_socket(), self.approver if uid is None else uid, self.approval_gid
         )
 
     def _wire(self, path: Path, uid: int, gid: int | None) -> Wire:

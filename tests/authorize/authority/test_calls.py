@@ -114,15 +114,6 @@ class TestIssueReasons:
         assert record["rules"] == ["outside-never"]
         assert "outside" not in str(error)
 
-    @pytest.mark.req("CP-049", "CP-112")
-    def test_approval_needed(self, house):
-        """A call that needs an approval is denied while approvals are not built; the journal says why."""
-        params = issue_params(name="post_comment", arguments={"number": 17, "body": "Please add a test."})
-        with house.agent_wire() as agent:
-            assert agent.reason("callProof/issue", params) == (-33001, "denied")
-        record = house.records("issue.denied")[0].data
-        assert (record["detail"], record["rules"]) == ("approvals_unavailable", ["comment-needs-approval"])
-
     @pytest.mark.req("CP-110", "CP-112")
     @pytest.mark.parametrize(
         ("change", "code", "reason", "detail"),

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from onrecord.authorize.authority.summaries import (
     MAX_LINES,
     MAX_VALUE_CHARACTERS,
-    escape_hidden,
+    fact_pairs,
+    full_lines,
     summary_lines,
     value_text,
 )
+from onrecord.authorize.policy.facts import Reading
+from onrecord.base.escapes import MAX_MARKS, escape_hidden
 
 DIGEST = "GmVaz33lcSdTPzLBO-gEEjpLnfvDf1KAj9z8WjXIOYM"
 
@@ -87,6 +90,58 @@ class TestSummary:
         assert first != second
         assert "1003 bytes" in first
         assert len(first) < MAX_VALUE_CHARACTERS + 60
+
+    def test_inputs(self):
+        """The answers of a later round and the request's state are lines of their own, which no answer can pose as."""
+        shown = lines(
+            {"n": 1},
+            inputs={
+                "inputResponses": {"sure": {"action": "accept"}, "request state": 1, "x: y\n": 2},
+                "requestState": "st",
+            },
+        )
+        assert shown[3:8] == (
+            "n: 1",
+            'input request state: "st"',
+            'input sure: {"action":"accept"}',
+            'input "request state": 1',
+            'input "x: y\\n": 2',
+        )
+
+    def test_facts(self):
+        """Facts are shown as policy derived them, once each, long ones cut, and an unknown one by its name."""
+        path = {"root": "repo", "rel": "src/\u202ea", "mode": "read", "dotdot": True, "hidden": False}
+        reading = Reading("read", 1, ("unlisted",), ({"path": path}, {"path": path, "resource": "x" * 1000}))
+        pairs = fact_pairs(reading, round_=2)
+        assert pairs[:5] == (
+            ("round", "2"),
+            ("op", "read"),
+            ("impact", "1"),
+            ("unknown", "unlisted"),
+            ("path", "repo/src/\u202ea (read, dotdot)"),
+        )
+        shown = lines({}, facts=pairs)
+        assert "path: repo/src/\\u{202e}a (read, dotdot)" in shown
+        assert next(line for line in shown if line.startswith("resource: ")).endswith("… (1000 characters)")
+        many = lines({}, facts=[("path", str(n)) for n in range(MAX_LINES + 1)])
+        assert "(1 more facts are not shown)" in many
+
+    def test_all_of_a_call(self):
+        """In full nothing is cut, and an argument is named as in the summary."""
+        call = {"body": "x" * 5000, "rule": "none", "a b": [1]}
+        assert list(full_lines(call, {"requestState": "s"})) == [
+            'body: "' + "x" * 5000 + '"',
+            'argument rule: "none"',
+            '"a b": [1]',
+            'input request state: "s"',
+        ]
+
+    def test_marks_in_a_row(self):
+        """Combining marks that would grow over other lines are escaped; as many as languages use stay."""
+        assert escape_hidden("e\u0301\u0323x") == "e\u0301\u0323x"
+        shown = escape_hidden("e" + "\u0301" * 10 + "x")
+        assert shown == "e" + "\u0301" * MAX_MARKS + "\\u{301}" * (10 - MAX_MARKS) + "x"
+        assert escape_hidden("\u0301x") == "\\u{301}x"
 
     def test_many_arguments(self):
         """Arguments beyond the limit are counted."""

@@ -34,6 +34,7 @@ class Role(Enum):
     NOBODY = "nobody"
     AGENT = "agent"
     TOOL_SERVER = "toolServer"
+    APPROVER = "approver"
     OPERATOR = "operator"
 
 
@@ -46,6 +47,7 @@ class DoorKind(Enum):
     """agent.sock of user mode."""
     SERVER = "server"
     """server-ID.sock of user mode."""
+    APPROVAL = "approval"
     CONTROL = "control"
 
 
@@ -59,12 +61,16 @@ class Door:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The role of a peer. `caller` for agents, `servers` for tool servers, `roles` for operators."""
+    """The role of a peer.
+
+    `caller` for agents, `servers` for tool servers, `approver` for approvers, `roles` for operators.
+    """
 
     role: Role
     uid: int
     caller: str | None = None
     servers: frozenset[str] = frozenset()
+    approver: str | None = None
     roles: frozenset[str] = frozenset()
     is_known: bool = True
     """Whether the peer has any role anywhere; False gives `unknown_caller` to every request."""
@@ -85,11 +91,15 @@ def identify(
         return _by_socket(uid, door=door, bundle=bundle) if uid == own_uid else nobody
     if bundle is None:
         return None
-    if door.kind is DoorKind.CONTROL:
-        roles = bundle.control_roles_of(uid)
-        if roles:
-            return Identity(role=Role.OPERATOR, uid=uid, roles=frozenset(roles))
-        known = bundle.caller_by_uid(uid) is not None or bundle.server_by_uid(uid) is not None
+    roles, approver = bundle.control_roles_of(uid), bundle.approver_by_uid(uid)
+    if door.kind is DoorKind.CONTROL and roles:
+        return Identity(role=Role.OPERATOR, uid=uid, roles=frozenset(roles))
+    if door.kind is DoorKind.APPROVAL and approver is not None:
+        return Identity(role=Role.APPROVER, uid=uid, approver=approver.id)
+    if door.kind in (DoorKind.CONTROL, DoorKind.APPROVAL):
+        known = bool(roles) or any(
+            one is not None for one in (approver, bundle.caller_by_uid(uid), bundle.server_by_uid(uid))
+        )
         return Identity(role=Role.NOBODY, uid=uid, is_known=known)
     caller = bundle.caller_by_uid(uid)
     if caller is not None:
@@ -97,7 +107,7 @@ def identify(
     servers = frozenset(server.id for server in bundle.servers.values() if server.uid == uid)
     if servers:
         return Identity(role=Role.TOOL_SERVER, uid=uid, servers=servers)
-    return Identity(role=Role.NOBODY, uid=uid, is_known=bool(bundle.control_roles_of(uid)))
+    return Identity(role=Role.NOBODY, uid=uid, is_known=bool(roles) or approver is not None)
 
 
 def _by_socket(uid: int, *, door: Door, bundle: Bundle | None) -> Identity | None:
@@ -107,6 +117,8 @@ def _by_socket(uid: int, *, door: Door, bundle: Bundle | None) -> Identity | Non
         return None
     if door.kind is DoorKind.AGENT:
         return Identity(role=Role.AGENT, uid=uid, caller=bundle.user_mode.caller)
+    if door.kind is DoorKind.APPROVAL:
+        return Identity(role=Role.APPROVER, uid=uid, approver=bundle.user_mode.approver)
     return Identity(role=Role.OPERATOR, uid=uid, roles=frozenset(bundle.user_mode.control_roles))
 
 

@@ -163,6 +163,7 @@ class ControlDesk:
             "since": state.since,
             "durability": "durable" if state.audit.is_durable else "relaxed",
             "connections": state.connections.total,
+            "pendingApprovals": state.approvals.pending_count,
             "recorder": {"connected": state.feed.is_connected, "backlog": state.feed.backlog},
             **state.metrics.to_json(),
         }
@@ -184,14 +185,15 @@ class ControlDesk:
         state = self._state
         hashes = state.tools.advertised(server)
         pins: dict[str, str] = {}
-        if state.in_force is not None and server in state.in_force.bundle.servers:
-            bindings = state.in_force.bundle.servers[server].bindings
-            pins = {binding.tool: binding.pin for binding in bindings}
+        policy = None if state.in_force is None else state.in_force.bundle.servers.get(server)
+        if policy is not None:
+            pins = {binding.tool: binding.pin for binding in policy.bindings}
         tools = hashes or {}
         bound = sum(1 for name, pin in tools.items() if pins.get(name) == pin)
         changed = sum(1 for name, pin in tools.items() if name in pins and pins[name] != pin)
         return {
             "server": server,
+            "enforce": None if policy is None else policy.enforce,
             "reported": hashes is not None,
             "tools": [{"name": name, "inputSchemaSha256": pin} for name, pin in sorted(tools.items())],
             "bound": bound,

@@ -32,10 +32,18 @@ MAX_SCANNED: Final = 50_000
 
 VERDICTS: Final[dict[str, frozenset[str]]] = {
     "allow": frozenset({RecordType.ISSUE_GRANTED, RecordType.VERIFY_VALID}),
-    "deny": frozenset({RecordType.ISSUE_DENIED, RecordType.ISSUE_REFUSED, RecordType.VERIFY_INVALID}),
-    "escalate": frozenset(),
+    "deny": frozenset(
+        {
+            RecordType.ISSUE_DENIED,
+            RecordType.ISSUE_REFUSED,
+            RecordType.VERIFY_INVALID,
+            RecordType.APPROVAL_REJECTED,
+            RecordType.APPROVAL_EXPIRED,
+        }
+    ),
+    "escalate": frozenset({RecordType.APPROVAL_PENDING, RecordType.APPROVAL_GRANTED}),
 }
-"""Which record types a verdict stands for. Nothing is escalated in this version."""
+"""Which record types a verdict stands for. What people are asked, and what they allow, is escalated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,13 @@ class ProofRecord:
     )
 
     def __init__(
-        self, key: bytes, type_: str, claims: ProofClaims, issue: IssueFacts, proof_ref: str
+        self,
+        key: bytes,
+        type_: str,
+        claims: ProofClaims,
+        issue: IssueFacts,
+        proof_ref: str,
+        approval_id: str | None = None,
     ) -> None:
         self.key = key
         self.type = type_
@@ -73,8 +79,8 @@ class ProofRecord:
         self.issue = issue
         self.expires_ns = issue.issued_ns + min(claims.window_seconds, MAX_PROOF_SECONDS) * 1_000_000_000
         self.proof_ref = proof_ref
-        self.approval_id: str | None = None
-        """Id of the approval that released this proof; None as long as approvals are not built."""
+        self.approval_id = approval_id
+        """Id of the approval that released this proof, None if it needed none."""
         self.used = False
         self.is_buried = False
 
@@ -126,16 +132,21 @@ class ProofStore:
         return self._outstanding.get(caller, 0)
 
     def issue(
-        self, profile: EvidenceProfile, claims: ProofClaims, issue: IssueFacts
+        self,
+        profile: EvidenceProfile,
+        claims: ProofClaims,
+        issue: IssueFacts,
+        *,
+        approval_id: str | None = None,
     ) -> tuple[str, ProofRecord]:
         """Make a proof value and its record. The proof is good for nothing until `keep` is called with the record.
 
-        The window of `claims` starts at `issue.issued_ns`.
+        The window of `claims` starts at `issue.issued_ns`. `approval_id` is that of the approval which releases it.
 
         Raises `KeyAccessError` if the profile's key cannot be used now.
         """
         value, key = profile.mint(claims, start_id=self.start_id)
-        return value, ProofRecord(key.key, profile.type, claims, issue, _ref(value))
+        return value, ProofRecord(key.key, profile.type, claims, issue, _ref(value), approval_id)
 
     def keep(self, record: ProofRecord) -> None:
         """Make an issued proof usable: called once its journal record was handed over."""

@@ -140,6 +140,10 @@ class RecordType(StrEnum):
     ISSUE_GRANTED = "issue.granted"
     ISSUE_DENIED = "issue.denied"
     ISSUE_REFUSED = "issue.refused"
+    APPROVAL_PENDING = "approval.pending"
+    APPROVAL_GRANTED = "approval.granted"
+    APPROVAL_REJECTED = "approval.rejected"
+    APPROVAL_EXPIRED = "approval.expired"
     VERIFY_VALID = "verify.valid"
     VERIFY_INVALID = "verify.invalid"
     CALL_WITHOUT_ID = "call.without_id"
@@ -149,5 +153,7 @@ class RecordType(StrEnum):
     TOOLS_CHANGED = "tools.changed"
 
 
-DECISION_RECORDS: Final = frozenset({RecordType.ISSUE_GRANTED, RecordType.ISSUE_DENIED})
+DECISION_RECORDS: Final = frozenset(
+    {RecordType.ISSUE_GRANTED, RecordType.ISSUE_DENIED, RecordType.APPROVAL_PENDING}
+)
 """Records that become `decision` or `proof` entries of the recorder (running.md 8)."""

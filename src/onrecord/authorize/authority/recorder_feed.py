@@ -74,8 +74,15 @@ class Cursor(NamedTuple):
     """A journal sequence at or before that of entry `through`."""
 
 
+_DECISIONS: Final = {
+    RecordType.ISSUE_GRANTED: "allowed",
+    RecordType.ISSUE_DENIED: "disallowed",
+    RecordType.APPROVAL_PENDING: "permission-required",
+}
+
+
 def entry_of(number: int, type_: str, data: Mapping[str, Any], *, time: str, mono_ns: int) -> dict[str, Any]:
-    """Return the record/append entry of one issue record. `number` is the number on the wire.
+    """Return the record/append entry of one record about a decision. `number` is the number on the wire.
 
     Source: running.md 8, kinds `decision` and `proof`.
     """
@@ -90,16 +97,17 @@ def entry_of(number: int, type_: str, data: Mapping[str, Any], *, time: str, mon
     for member in ("proofRef", "approvalId"):
         if member in data:
             body[member] = data[member]
-    if granted and data.get("round") and data.get("continues"):
-        return entry | body | {"kind": "proof", "round": data["round"]}
+    if granted and (data.get("afterApproval") or (data.get("round") and data.get("continues"))):
+        # The operation has its decision already: the one that asked for permission, or that of its first round.
+        return entry | body | {"kind": "proof"} | ({"round": data["round"]} if data.get("round") else {})
     if "inputDigest" in data:
         body["inputDigest"] = data["inputDigest"]
     entry |= body | {
         "session": {"uid": data["platform"]["uid"], "caller": data["caller"], "label": data["session"]},
         "tool": data["name"],
-        "decision": "allowed" if granted else "disallowed",
+        "decision": _DECISIONS[RecordType(type_)],
     }
-    if not granted:
+    if type_ == RecordType.ISSUE_DENIED:
         entry |= {"ref": data["ref"], "reason": "call-proof: denied"}
     return entry
 

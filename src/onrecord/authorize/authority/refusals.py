@@ -5,6 +5,7 @@ Source: call-proof.md 4.3, 4.4, 5.3, 10.1.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from onrecord.authorize.authority.params import loggable
@@ -12,6 +13,8 @@ from onrecord.authorize.authority.reasons import CODES, MESSAGES, Reason, Record
 from onrecord.base.wire import error_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onrecord.authorize.authority.callers import Visitor
     from onrecord.authorize.authority.state import AuthorityState
     from onrecord.base.rpc_server import Answer
@@ -85,13 +88,24 @@ class Refusals:
         """Answer `unknown_caller`: no role anywhere belongs to this peer."""
         return self._outsider(visitor, request, Reason.UNKNOWN_CALLER, RecordType.CALLER_UNKNOWN)
 
-    def not_authorized(self, visitor: Visitor, request: Request) -> Answer:
-        """Answer `not_authorized`: the peer has another role, or another server's."""
-        return self._outsider(visitor, request, Reason.NOT_AUTHORIZED, RecordType.ROLE_REFUSED)
+    def not_authorized(
+        self, visitor: Visitor, request: Request, members: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Answer `not_authorized`: the peer has another role, or another server's. `members` are journaled as well."""
+        return self._outsider(visitor, request, Reason.NOT_AUTHORIZED, RecordType.ROLE_REFUSED, members)
 
-    def _outsider(self, visitor: Visitor, request: Request, reason: Reason, type_: RecordType) -> Answer:
+    def _outsider(
+        self,
+        visitor: Visitor,
+        request: Request,
+        reason: Reason,
+        type_: RecordType,
+        members: Mapping[str, str] | None = None,
+    ) -> Answer:
         line = error_line(request.id, CODES[reason], MESSAGES[reason], {"reason": reason})
-        return self.role_refused(visitor, request, line, reason=str(reason), type_=type_)
+        return self.role_refused(
+            visitor, request, line, reason=str(reason), type_=type_, members=members or {}
+        )
 
     def role_refused(
         self,
@@ -101,6 +115,7 @@ class Refusals:
         *,
         reason: str,
         type_: RecordType = RecordType.ROLE_REFUSED,
+        members: Mapping[str, str] = MappingProxyType({}),
     ) -> Answer:
         """Journal that a peer asked for what its role does not allow, then answer with `line`."""
         state = self._state
@@ -112,8 +127,11 @@ class Refusals:
             **loggable(request.params),
         }
         data.pop("method", None)
+        data |= members
         if visitor.identity is not None and visitor.identity.caller is not None:
             data["caller"] = visitor.identity.caller
+        if visitor.identity is not None and visitor.identity.approver is not None:
+            data["approver"] = visitor.identity.approver
 
         def finish(_receipt: Any) -> bytes:
             state.count(reason)

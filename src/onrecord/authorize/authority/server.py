@@ -12,15 +12,17 @@ import logging
 import os
 import secrets
 import socket
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from onrecord import __version__
+from onrecord.authorize.authority.approval_desk import ApprovalDesk
+from onrecord.authorize.authority.approvals import ApprovalBook
 from onrecord.authorize.authority.audit import Audit
-from onrecord.authorize.authority.callers import Door, DoorKind, Visitor
+from onrecord.authorize.authority.callers import DoorKind, Visitor
 from onrecord.authorize.authority.control import ControlDesk
+from onrecord.authorize.authority.doors import Reception, check_directories, door_places
 from onrecord.authorize.authority.hello import hello
 from onrecord.authorize.authority.issue import Issuer
 from onrecord.authorize.authority.params import RefusedRequest
@@ -33,19 +35,19 @@ from onrecord.authorize.authority.settings import refuse_unbuilt
 from onrecord.authorize.authority.starts import next_start_id
 from onrecord.authorize.authority.state import AuthorityState
 from onrecord.authorize.authority.verify import ToolsReporter, Verifier
-from onrecord.authorize.evidence import enabled_profiles
+from onrecord.authorize.evidence import ProfileSupplies, enabled_profiles
+from onrecord.authorize.role_uids import shared_uids
 from onrecord.base.dates import SYSTEM_CLOCK
-from onrecord.base.errors import KeyAccessError, OnrecordError, StorageError, Where
+from onrecord.base.errors import KeyAccessError, OnrecordError
 from onrecord.base.keys import require_distinct, signer_from_uri
 from onrecord.base.rpc_server import RpcServer, ServerLimits
-from onrecord.base.sockets import check_private_path
 from onrecord.base.wire import error_line, result_line
 from onrecord.record.ledger.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from onrecord.authorize.authority.callers import Door
     from onrecord.authorize.authority.state import PolicyInForce
     from onrecord.base.configuration import Configuration
     from onrecord.base.dates import Clock
@@ -85,14 +87,18 @@ class Authority:
         self._journal: Journal | None = None
         self.state = AuthorityState(
             is_user_mode=self._is_user_mode,
+            shares_uids=bool(shared_uids(config, known_only=True)),
             own_uid=self._own_uid,
             clock=clock,
-            profiles=enabled_profiles(config.authority.evidence),
+            profiles=(),
         )
+        self.state.approvals = ApprovalBook(randomness=randomness)
         self._refusals = Refusals(self.state)
         self._issuer = Issuer(self.state, self._refusals)
         self._verifier = Verifier(self.state, self._refusals)
-        self._reporter = ToolsReporter(self.state, self._refusals)
+        self._reporter = ToolsReporter(
+            self.state, self._refusals, tools_changed=self._issuer.gate.ends.tools_changed
+        )
         self._keeper = PolicyKeeper(
             bundle=config.policy.bundle,
             trust=config.trust.policy,
@@ -100,6 +106,7 @@ class Authority:
             is_user_mode=self._is_user_mode,
             own_uid=self._own_uid,
         )
+        self._approvals = ApprovalDesk(self.state, self._refusals, self._issuer.gate.ends)
         self._desk: ControlDesk | None = None
 
     async def start(self) -> None:
@@ -116,8 +123,8 @@ class Authority:
 
     async def _start(self) -> None:
         config, state = self._config, self.state
-        self._check_directories()
-        journal_signer, key_note = self._keys()
+        check_directories(config, own_uid=self._own_uid)
+        journal_signer, evidence_note = self._keys()
         state_directory = config.authority_state
         journal = self._journal = Journal.open(
             state_directory,
@@ -161,7 +168,7 @@ class Authority:
                 "evidence": [profile.type for profile in state.profiles],
                 "durability": config.authority.durability,
                 "pid": os.getpid(),
-                **key_note,
+                **evidence_note,
             },
         )
         if not is_durable:
@@ -170,6 +177,9 @@ class Authority:
             )
         if self._is_user_mode:
             _log.warning("user mode: all parts share one uid, so isolation is degraded")
+        elif state.shares_uids:
+            shared = "; ".join(shared_uids(config, known_only=True))
+            _log.warning("roles share a uid, so isolation is degraded: %s", shared)
         await self._load_policy()
         for server in self._doors():
             self._servers.append(server)
@@ -184,6 +194,7 @@ class Authority:
         servers, self._servers = self._servers, []
         for server in servers:
             await server.stop()
+        self._issuer.gate.close()
         if hasattr(self.state, "feed"):
             await self.state.feed.stop()
         journal, self._journal = self._journal, None
@@ -199,28 +210,38 @@ class Authority:
 
     # Opening -------------------------------------------------------------------------------------------------
 
-    def _check_directories(self) -> None:
-        """Make sure that nobody else can change what the authority trusts (call-proof.md 4.1)."""
-        config, mine = self._config, {self._own_uid}
-        if self._is_user_mode:
-            for directory in (config.paths.state, config.marks("authority").parent, config.paths.runtime):
-                _make_private(directory)
-        for directory in (config.authority_state, config.marks("authority")):
-            _make_private(directory)
-            check_private_path(directory, owners=mine, mode_forbidden=0o077)
-        sockets = {config.agent_socket().parent, config.control_socket().parent}
-        for directory in sorted(sockets):
-            check_private_path(directory, owners=mine, mode_forbidden=0o077 if self._is_user_mode else 0o022)
+    def _keys(self) -> tuple[Signer, dict[str, Any]]:
+        """Open the journal key and the proof key and make the evidence profiles; return also what `start` says of it.
 
-    def _keys(self) -> tuple[Signer, dict[str, str]]:
-        """Open the journal key, and the proof key if it is there: no profile of this version signs with it."""
+        A profile whose key cannot be used is disabled, by name in the start record; two purposes with one key never
+        start. What a profile publishes stands in the start record too, for auditors.
+        """
         journal = signer_from_uri(self._config.keys.authority_journal, purpose="authority_journal")
+        note: dict[str, Any] = {}
+
+        def proof_key() -> Signer:
+            return signer_from_uri(self._config.keys.proof, purpose="proof")
+
         try:
-            proof = signer_from_uri(self._config.keys.proof, purpose="proof")
+            require_distinct({"authority_journal": journal, "proof": proof_key()})
         except KeyAccessError as error:
-            return journal, {"proofKey": error.code}
-        require_distinct({"authority_journal": journal, "proof": proof})
-        return journal, {}
+            if error.code == "key-shared":
+                raise
+            note["proofKey"] = error.code
+        enabled = enabled_profiles(
+            self._config.authority.evidence,
+            supplies=ProfileSupplies(proof_key=proof_key, randomness=self._randomness),
+        )
+        self.state.profiles = enabled.profiles
+        for type_, code in enabled.disabled.items():
+            _log.error("the evidence type %s is disabled: its key cannot be used [%s]", type_, code)
+            self.state.count(f"evidence.disabled.{type_}")
+        if enabled.disabled:
+            note["evidenceDisabled"] = dict(enabled.disabled)
+        published = {profile.type: dict(profile.published()) for profile in enabled.profiles}
+        if any(published.values()):
+            note["evidenceKeys"] = {type_: keys for type_, keys in published.items() if keys}
+        return journal, note
 
     async def _load_policy(self) -> None:
         loaded = await asyncio.to_thread(self._keeper.load)
@@ -245,9 +266,10 @@ class Authority:
         await self.state.audit.commit(RecordType.POLICY_REFUSED, {"detail": code, "reason": "start"})
 
     def _put_in_force(self, in_force: PolicyInForce) -> None:
-        """From here on this policy decides: cached decisions go, proofs of another version are revoked."""
+        """From here on this policy decides: cached decisions go, proofs and approvals of another version are void."""
         self.state.in_force = in_force
         self.state.decisions.clear()
+        self._issuer.gate.ends.policy_changed(in_force.bundle)
         for server in self._servers:
             server.limits = self._limits()
 
@@ -263,29 +285,16 @@ class Authority:
         )
 
     def _doors(self) -> list[RpcServer]:
-        config = self._config
-        places: list[tuple[Path, Door, int | None]] = []
-        if self._is_user_mode:
-            mode, call_gid, control_gid = 0o600, None, None
-            places.append((config.agent_socket(), Door(kind=DoorKind.AGENT), None))
-            places += [
-                (config.server_socket(server), Door(kind=DoorKind.SERVER, server=server), None)
-                for server in config.servers
-            ]
-        else:
-            mode, call_gid, control_gid = 0o660, config.call_gid, config.control_gid
-            places.append((config.agent_socket(), Door(kind=DoorKind.CALL), call_gid))
-        places.append((config.control_socket(), Door(kind=DoorKind.CONTROL), control_gid))
         return [
             RpcServer(
-                Reception(self, door),
-                path=path,
-                mode=mode,
-                gid=gid,
+                Reception(self, place.door),
+                path=place.path,
+                mode=place.mode,
+                gid=place.gid,
                 limits=self._limits(),
                 report=report_fault,
             )
-            for path, door, gid in places
+            for place in door_places(self._config)
         ]
 
     # Answering -----------------------------------------------------------------------------------------------
@@ -309,6 +318,7 @@ class Authority:
     def farewell(self, connection: RpcConnection) -> None:
         """Forget a connection that `welcome` took."""
         if connection.state is not None:
+            self._issuer.gate.forget(connection)
             self.state.connections.release(connection.peer.uid)
             connection.state = None
 
@@ -323,11 +333,13 @@ class Authority:
             connection.close()
             return None
         method = request.method
-        is_control = visitor.door.kind is DoorKind.CONTROL
+        door = visitor.door.kind
         if method == "callProof/hello":
             return self._hello(visitor, request)
-        if is_control and method.startswith("control/") and self._desk is not None:
+        if door is DoorKind.CONTROL and method.startswith("control/") and self._desk is not None:
             return self._desk.handle(connection, request)
+        if door is DoorKind.APPROVAL and method.startswith("approval/"):
+            return self._approvals.handle(connection, request)
         if method == "callProof/issue":
             return self._issuer.handle(connection, request)
         if method == "callProof/verify":
@@ -375,31 +387,6 @@ class Authority:
     def _audit_unavailable(self, request_id: Any) -> bytes:
         self.state.count(Reason.AUDIT_UNAVAILABLE)
         return audit_unavailable(request_id)
-
-
-class Reception:
-    """The handler of one socket: every connection of it came in by the same door."""
-
-    def __init__(self, authority: Authority, door: Door) -> None:
-        self.on_connect = partial(_welcome, authority, door)
-        self.on_request = authority.answer
-        self.on_disconnect = authority.farewell
-        self.on_broken = authority.broken
-
-
-def _welcome(authority: Authority, door: Door, connection: RpcConnection) -> bool:
-    return authority.welcome(connection, door)
-
-
-def _make_private(directory: Path) -> None:
-    try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"cannot make the directory ({error.strerror})",
-            code="directory-unusable",
-            where=Where(str(directory)),
-        ) from error
 
 
 def report_fault(error: BaseException) -> None:

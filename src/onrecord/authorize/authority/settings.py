@@ -23,7 +23,6 @@ def refuse_unbuilt(config: Configuration) -> None:
         asked.append("authority.digest_key")
     if config.authority.require_sink:
         asked.append("authority.require_sink")
-    asked += [f"servers.{server.id}.hook" for server in config.servers.values() if server.hook]
     if asked:
         raise ConfigurationError(
             f"{asked[0]} is not part of this version yet",

@@ -16,6 +16,7 @@ from onrecord.base.dates import format_ms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from onrecord.authorize.authority.approvals import ApprovalBook
     from onrecord.authorize.authority.audit import Audit
     from onrecord.authorize.authority.proofs import ProofRecord, ProofStore
     from onrecord.authorize.authority.recorder_feed import RecorderFeed
@@ -42,9 +43,12 @@ class AuthorityState:
         own_uid: int,
         clock: Clock,
         profiles: tuple[EvidenceProfile, ...],
+        shares_uids: bool = False,
         ticks_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self.is_user_mode = is_user_mode
+        self.shares_uids = shares_uids or is_user_mode
+        """Whether two roles of the configuration have one uid, so that isolation is degraded (call-proof.md 1.5)."""
         self.own_uid = own_uid
         self.clock = clock
         self.profiles = profiles
@@ -58,6 +62,7 @@ class AuthorityState:
         self.rates = IssueRates()
         self.connections = ConnectionCount()
         self.metrics = Metrics()
+        self.approvals: ApprovalBook
         self.proofs: ProofStore
         self.audit: Audit
         self.feed: RecorderFeed
@@ -65,14 +70,14 @@ class AuthorityState:
     @property
     def isolation(self) -> str | None:
         """What journal records say: "degraded" where roles share one uid, else nothing."""
-        return "degraded" if self.is_user_mode else None
+        return "degraded" if self.shares_uids else None
 
     @property
     def status(self) -> str:
         """ok, degraded or not_ready (call-proof.md 5.1)."""
-        if self.in_force is None or not self.audit.is_available:
+        if self.in_force is None or not self.audit.is_available or not self.profiles:
             return "not_ready"
-        if self.is_user_mode or not self.feed.is_connected:
+        if self.shares_uids or not self.feed.is_connected:
             return "degraded"
         return "ok"
 
@@ -91,11 +96,12 @@ class AuthorityState:
         return visitor.identity
 
     def is_revoked(self, record: ProofRecord) -> bool:
-        """Say whether the grounds of a proof have changed: policy, or the tool's schema."""
+        """Say whether the grounds of a proof have changed: policy, the tool's schema, or an approval taken back."""
         return (
             self.in_force is None
             or record.issue.policy_version != self.in_force.bundle.version
             or record.issue.tool_revision != self.tools.revision(record.server, record.issue.name)
+            or (record.approval_id is not None and self.approvals.is_withdrawn(record.approval_id))
         )
 
     def count(self, reason: Any) -> None:

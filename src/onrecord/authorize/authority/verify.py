@@ -15,6 +15,8 @@ from onrecord.base.errors import OnrecordError
 from onrecord.base.wire import error_line, result_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from onrecord.authorize.authority.callers import Visitor
     from onrecord.authorize.authority.params import VerifyParams
     from onrecord.authorize.authority.proofs import Presented
@@ -157,11 +159,18 @@ class Verifier:
 
 
 class ToolsReporter:
-    """Answers callProof/tools."""
+    """Answers callProof/tools. `tools_changed` is told the names of tools that went or are other ones now."""
 
-    def __init__(self, state: AuthorityState, refusals: Refusals) -> None:
+    def __init__(
+        self,
+        state: AuthorityState,
+        refusals: Refusals,
+        *,
+        tools_changed: Callable[[str, tuple[str, ...]], None],
+    ) -> None:
         self._state = state
         self._refusals = refusals
+        self._tools_changed = tools_changed
 
     def handle(self, connection: RpcConnection, request: Request) -> Answer:
         """Take the list of what a server advertises now; a fault in it leaves the list before in place."""
@@ -194,6 +203,7 @@ class ToolsReporter:
             }
             if change.removed or change.changed:
                 state.count("tools.changed")
+                self._tools_changed(server, (*change.removed, *change.changed))
             try:
                 state.audit.write(RecordType.TOOLS_CHANGED, data)
             except OnrecordError:
