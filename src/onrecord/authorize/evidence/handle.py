@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import secrets
 from binascii import a2b_base64
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from onrecord.authorize.evidence.interface import (
     START_ID_BYTES,
     EvidenceProfile,
     ProfileFacts,
+    ProfileSupplies,
     ProofClaims,
     ProofKey,
 )
@@ -29,7 +30,6 @@ RANDOM_BYTES: Final = 16
 
 VALUE_CHARACTERS: Final = 27
 """Base64url of 20 bytes without padding."""
-
 
 READY_HANDLES: Final = 32
 """Random bytes are fetched for so many handles at once; each is used once and in order."""
@@ -57,6 +57,10 @@ class HandleProfile(EvidenceProfile):
     def __init__(self, *, randomness: Callable[[int], bytes] = secrets.token_bytes) -> None:
         self._randomness = randomness
         self._ready = b""
+
+    @classmethod
+    def make(cls, supplies: ProfileSupplies) -> Self:
+        return cls(randomness=supplies.randomness)
 
     def mint(self, claims: ProofClaims, *, start_id: bytes) -> tuple[str, ProofKey]:
         if not self._ready:

@@ -10,15 +10,25 @@ Source: CP section 9; call-proof.md 5.4, 5.6, 7.1.
 from __future__ import annotations
 
 import re
+import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from onrecord.base.keys import Signer
 
 START_ID_BYTES: Final = 4
 """Every proof value carries the start id of the authority that made it, so an older one is told from a forged one."""
 
 MAX_PROFILE_VALUE_CHARACTERS: Final = 512
-"""Longest value that a profile of this project makes: stdio carries one message per line (call-proof.md 4.5)."""
+"""Longest value that a profile of this project makes for server and caller ids of up to 30 characters each.
+
+stdio carries one message per line (call-proof.md 4.5). A profile that writes ids into the value makes longer ones for
+longer ids; its `max_characters` says how long.
+"""
 
 TYPE_NAME: Final = re.compile(
     r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+/[a-z0-9][a-z0-9._-]*"
@@ -57,6 +67,17 @@ class ProofKey(NamedTuple):
     key: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSupplies:
+    """What an authority has for its profiles: its proof key, opened when a profile asks, and random bytes.
+
+    `proof_key` raises `KeyAccessError` if the key cannot be used.
+    """
+
+    proof_key: Callable[[], Signer]
+    randomness: Callable[[int], bytes] = secrets.token_bytes
+
+
 class ForeignEvidence(Exception):
     """The value has the right form but was not made by this authority (reason `invalid`)."""
 
@@ -73,6 +94,18 @@ class EvidenceProfile(ABC):
     min_characters: ClassVar[int]
     max_characters: ClassVar[int]
     facts: ClassVar[ProfileFacts]
+
+    @classmethod
+    @abstractmethod
+    def make(cls, supplies: ProfileSupplies) -> Self:
+        """Make the profile of one start of the authority.
+
+        Raises `KeyAccessError` if the profile needs a key and cannot use it.
+        """
+
+    def published(self) -> Mapping[str, str]:
+        """Return what auditors need to check values of this profile later: public keys by name, never secrets."""
+        return {}
 
     @abstractmethod
     def mint(self, claims: ProofClaims, *, start_id: bytes) -> tuple[str, ProofKey]:
