@@ -331,7 +331,7 @@ class TestMustFail:
             (b"[]", "form-unknown"),
             (b'{"a":1}', "form-unknown"),
             (b'{"uuid":"x","uuid":"x"}', "json-duplicate-member"),
-            (gzip.compress(PAYLOAD)[:-3], "gzip-invalid"),
+            (gzip.compress(PAYLOAD, mtime=0)[:-3], "gzip-invalid"),
         ],
     )
     def test_payload_is_no_vcon(self, payload, code):

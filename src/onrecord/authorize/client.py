@@ -54,13 +54,17 @@ _RETRY_ONCE: Final = frozenset(("missing", "expired", "replayed", "revoked", "au
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """An issued proof. `evidence` is copied unchanged into the call; `expires_at` is for display (RFC 3339)."""
+    """An issued proof. `evidence` is copied unchanged into the call; `expires_at` is for display (RFC 3339).
+
+    `approval_id` names the approval that released it; None when no person was asked.
+    """
 
     evidence: Mapping[str, str] = field(repr=False)
     action_digest: ActionDigest
     operation_id: str
     expires_at: str
     server: str
+    approval_id: str | None = None
 
 
 class CallProofClient:
@@ -224,12 +228,14 @@ def _read_proof(answer: Any, *, digest: ActionDigest, server: str) -> Proof:
         raise NetworkError("the authority sent no proof and no refusal", code="answer-unreadable")
     if answer.get("actionDigest") != digest or answer.get("server") != server:
         raise BindingError("the authority answered for another call", code="digest-mismatch")
+    approval = answer.get("approvalId")
     return Proof(
         evidence={"type": evidence["type"], "value": evidence["value"]},
         action_digest=digest,
         operation_id=str(answer.get("operationId", "")),
         expires_at=str(answer.get("expiresAt", "")),
         server=server,
+        approval_id=None if approval is None else str(approval),
     )
 
 

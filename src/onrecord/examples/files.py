@@ -1,8 +1,8 @@
 """The example file server: an MCP server that trusts whoever talks to it, as most of them do.
 
-It reads files and pull requests below one directory and posts comments. "~" is the directory `home` below the
-base, and nothing keeps a caller from reading there: that is the business of the guard in front of it. What it
-does by itself is never to leave its base, whatever links and ".." say.
+It reads files and pull requests below one directory, posts comments and requests reviews. "~" is the directory
+`home` below the base, and nothing keeps a caller from reading there: that is the business of the guard in front
+of it. What it does by itself is never to leave its base, whatever links and ".." say.
 
 `onrecord-example-files --base DIR [--counter FILE]` speaks MCP on standard input and output.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import importlib.util
 import json
 import os
 import re
@@ -21,8 +22,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from onrecord.examples.beneath import open_beneath
-from onrecord.examples.stdio import Tool, ToolError, ToolServer
+from onrecord.authorize.beneath import open_beneath
+from onrecord.base.errors import OnrecordError
+from onrecord.examples.asking import Question, ToolError
+from onrecord.examples.stdio import Tool, ToolServer
 
 NAME: Final = "example-files"
 VERSION: Final = "1.0.0"
@@ -43,7 +46,7 @@ _COMMENT: Final = {
 
 
 class FileTools:
-    """The four tools over one base directory."""
+    """The five tools over one base directory."""
 
     def __init__(self, base: Path, *, counter: Path | None = None) -> None:
         """Open `base`; `counter` gets one line with the tool's name for each call that runs.
@@ -67,6 +70,15 @@ class FileTools:
             Tool("list_directory", "List the names in one directory.", _PATH, self.list_directory, reading),
             Tool("get_pull_request", "Return one pull request.", _NUMBER, self.get_pull_request, reading),
             Tool("post_comment", "Comment on one pull request.", _COMMENT, self.post_comment, writing),
+            Tool(
+                "request_review",
+                "Ask the user for a reviewer of one pull request, and request the review.",
+                _NUMBER,
+                self.request_review,
+                writing,
+                question=self.ask_reviewer,
+                is_task=True,
+            ),
         )
 
     def read_file(self, arguments: Mapping[str, Any]) -> str:
@@ -100,8 +112,24 @@ class FileTools:
         self._count("post_comment")
         number = _number(arguments)
         self._text(f"pulls/{number}.json")
-        line = json.dumps({"body": arguments["body"]}).encode() + b"\n"
-        path = f"pulls/{number}.comments.jsonl"
+        self._append(f"pulls/{number}.comments.jsonl", {"body": arguments["body"]})
+        return f"Commented on pull request {number}."
+
+    def ask_reviewer(self, arguments: Mapping[str, Any]) -> Question:
+        """Return the question for the reviewer of pull request `number`, if there is such a pull request."""
+        number = _number(arguments)
+        self._text(f"pulls/{number}.json")
+        return Question("reviewer", f"Who should review pull request {number}?")
+
+    def request_review(self, arguments: Mapping[str, Any]) -> str:
+        """Append `reviewer` to the review requests of pull request `number`."""
+        self._count("request_review")
+        number = _number(arguments)
+        self._append(f"pulls/{number}.reviews.jsonl", {"reviewer": arguments["reviewer"]})
+        return f"{_printable(arguments['reviewer'])} was asked to review pull request {number}."
+
+    def _append(self, path: str, record: Mapping[str, Any]) -> None:
+        line = json.dumps(record).encode() + b"\n"
         descriptor = self._open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             _write_all(descriptor, line)
@@ -109,7 +137,6 @@ class FileTools:
             raise ToolError(_reason(error)) from error
         finally:
             os.close(descriptor)
-        return f"Commented on pull request {number}."
 
     def _relative(self, path: str) -> str:
         """Turn an argument into a path below the base, without looking at the file system."""
@@ -195,11 +222,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--base", type=Path, default=Path("."), help="directory to serve (default: the current one)"
     )
     parser.add_argument("--counter", type=Path, help="file that gets one line for each tool call that runs")
+    parser.add_argument(
+        "--hook",
+        action="store_true",
+        help="serve with the official SDK, and check each call (needs the extra mcp)",
+    )
     options = parser.parse_args(argv)
     try:
         tools = FileTools(options.base, counter=options.counter)
     except OSError as error:
         parser.exit(2, f"onrecord-example-files: cannot open the base directory: {error.strerror}\n")
+    if options.hook:
+        _serve_hooked(parser, tools)
+        return
     with contextlib.closing(tools), contextlib.suppress(KeyboardInterrupt):
         ToolServer(NAME, VERSION, tools.tools()).serve(sys.stdin.buffer, sys.stdout.buffer)
     try:
@@ -207,6 +242,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         # What nobody reads must not become a complaint of the interpreter at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _serve_hooked(parser: argparse.ArgumentParser, tools: FileTools) -> None:
+    """Run the server of `hooked_files`; exit 2 with a word about what is missing."""
+    if importlib.util.find_spec("mcp") is None:
+        parser.exit(2, 'onrecord-example-files: --hook needs the MCP SDK: pip install "onrecord[mcp]"\n')
+    from onrecord.examples.hooked_files import hooked_server
+
+    with contextlib.closing(tools), contextlib.suppress(KeyboardInterrupt):
+        try:
+            hooked_server(tools).run("stdio")
+        except OnrecordError as error:
+            parser.exit(2, f"onrecord-example-files: {error}\n")
 
 
 if __name__ == "__main__":

@@ -355,6 +355,8 @@ class TestFirstLine:
             async with asyncio.timeout(20):
                 while not it.issues.asked:
                     await asyncio.sleep(0.005)
+            it.issues.grant()
+            assert [one["method"] for one in it.guard] == ["server/discover", "tools/call"]
             it.say({"jsonrpc": "2.0", "id": "onrecord-discover-1", "result": {}})
             assert it.client == []
 

@@ -22,10 +22,10 @@ def as_principal(principal):
 class Client:
     """An MCP client at the pipes of a process."""
 
-    def __init__(self, argv, *, principal=None, env=None):
+    def __init__(self, argv, *, principal=None, env=None, cwd="/"):
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=env or child_environment(), cwd="/", umask=0o077, **as_principal(principal),
+            env=env or child_environment(), cwd=cwd, umask=0o077, **as_principal(principal),
         )  # fmt: skip
 
     def send(self, message):

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from onrecord.authorize.guard.connection import MAX_HELD_BYTES, MAX_HELD_LINES, Connection, ReadSide
+from onrecord.authorize.guard.connection import MAX_HELD_BYTES, MAX_HELD_LINES, Connection
 from onrecord.authorize.guard.log import GuardLog
+from onrecord.authorize.guard.sides import ReadSide
 
 
 class Transport:

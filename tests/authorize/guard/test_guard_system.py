@@ -4,11 +4,13 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from authorize.guard.processes import Client, SystemHouse
+from authorize.guard.processes import Client, SystemHouse, as_principal
 from support.runtime import child_environment, onrecord, stop, wait_for
 
 pytestmark = pytest.mark.root
@@ -228,18 +230,46 @@ def test_the_agent_cannot_look_into_the_server(house):
     assert Path(house.directory / "state/srv/files").stat().st_mode & 0o077 == 0
 
 
-def test_many_clients_are_bounded(house, monkeypatch):
+MANY_CLIENTS = """
+import json, socket, sys, time
+
+def connect():
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(30)
+    sock.connect(sys.argv[1])
+    return sock
+
+def opens(sock):
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    line = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    try:
+        sock.sendall(json.dumps(line).encode() + b"\\n")
+        return sock.recv(65536) != b""
+    except OSError:
+        return False
+
+clients = [connect() for _ in range(33)]
+opened = [opens(sock) for sock in clients]
+clients[opened.index(True)].close()
+end = time.monotonic() + 30
+while not (again := opens(connect())) and time.monotonic() < end:
+    pass
+print(json.dumps([sum(opened), again]))
+"""
+
+
+def test_many_clients_are_bounded(house):
     """At most 32 connections; the next one is closed, and a place that is free again is given away."""
     house.start()
     house.start_guard()
-    clients = [house.client("--pipe") for _ in range(33)]
-    opened = 0
-    for client in clients:
-        try:
-            opened += client.open() is not None
-        except BrokenPipeError:
-            pass
-    assert opened == 32
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", MANY_CLIENTS, str(house.directory / "run-srv/files/mcp.sock")],
+        capture_output=True,
+        cwd="/",
+        **as_principal(house.principal(house.agent)),
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout) == [32, True]
     assert "connection.refused" in house.log()
 
 

@@ -37,7 +37,9 @@ def follow(capture):
             digest = json.dumps([params["name"], params.get("arguments")])
             token = params.get("_meta", {}).get("progressToken")
             open_one = (
-                attempts.continued(digest) if {"inputResponses", "requestState"} & params.keys() else None
+                attempts.continued(digest, params.get("requestState"))
+                if {"inputResponses", "requestState"} & params.keys()
+                else None
             )
             if open_one is not None:
                 observed = [
@@ -154,7 +156,7 @@ def test_no_secret_of_the_protocol_is_content():
         "resultType": "input_required", "requestState": "STATE", "_meta": {"m": "META"},
         "inputRequests": {"a": {"method": "elicitation/create", "params": {"elicitationId": "ELIC", "url": "https://u:SECRET@a.example/p?q=QUERY", "_meta": {"m": "META"}}},  # noqa: E501
                           "b": {"method": "sampling/createMessage", "params": {"messages": ["SAMPLE"]}}}}})  # fmt: skip
-    open_one = attempts.continued("1")
+    open_one = attempts.continued("1", None)
     seen.append(
         attempts.resume(
             open_one,
@@ -214,6 +216,93 @@ def test_polling_does_not_repeat_itself():
     end = {"status": "completed", "result": {"content": [], "isError": True}}
     assert [one.kind for one in poll(4, end)] == ["failure"]
     assert poll(5, end) == []
+
+
+def task_of(attempts, *, request_id=7, task="t"):
+    attempts.from_server(
+        {"id": request_id, "result": {"resultType": "task", "taskId": task, "status": "working"}}
+    )
+
+
+def look(attempts, number, requests, *, task="t"):
+    """Poll a task that asks; return what that means."""
+    attempts.from_client("tasks/get", {"id": number, "params": {"taskId": task}}, now_ns=0)
+    state = {"taskId": task, "status": "input_required", "inputRequests": requests}
+    return attempts.from_server({"id": number, "result": state})
+
+
+ELICIT = {"method": "elicitation/create", "params": {"message": "?"}}
+SAMPLE = {"method": "sampling/createMessage", "params": {}}
+
+
+def test_a_task_may_ask_again():
+    """A key that was not shown before is a new question, even if no other status was seen in between."""
+    attempts = started()
+    task_of(attempts)
+    assert look(attempts, 1, {"a": ELICIT}) == [Observation("input", "1.1", {"a": ELICIT})]
+    assert look(attempts, 2, {"a": ELICIT}) == []
+    assert look(attempts, 3, {"a": ELICIT, "b": ELICIT}) == [Observation("input", "1.1", {"b": ELICIT})]
+    assert look(attempts, 4, {}) == []
+    assert look(attempts, 5, "hostile") == []
+
+
+def test_a_sampling_answer_stays_out_for_all_questions_of_a_task():
+    """D-63: what was asked by sampling is not recorded, whenever it is answered."""
+    attempts = started()
+    task_of(attempts)
+    assert look(attempts, 1, {"s": SAMPLE}) == [Observation("input", "1.1")]
+    look(attempts, 2, {"a": ELICIT})
+    answers = {"s": {"text": "SAMPLE"}, "a": {"action": "accept"}}
+    update = {"id": 3, "params": {"taskId": "t", "inputResponses": answers}}
+    assert attempts.from_client("tasks/update", update, now_ns=0) == [
+        Observation("input-response", "1.1", {"a": {"action": "accept"}})
+    ]
+
+
+def test_equal_calls_are_told_apart_by_their_state():
+    """Two calls with one digest ask; each goes on with its own state, and an unknown state with the newest."""
+    attempts = Attempts("1")
+    for number, state in ((1, "one"), (2, "two")):
+        attempts.start(number, call=attempts.next_call(), digest="d", token=None, started_ns=0)
+        attempts.from_server(
+            {"id": number, "result": {"resultType": "input_required", "requestState": state}}
+        )
+    assert attempts.continued("d", "one").call == "1.1"
+    assert attempts.continued("d", "two").call == "1.2"
+    assert attempts.continued("d", None).call == "1.2"
+    assert attempts.continued("e", "one") is None
+
+
+def test_what_nobody_waits_for_is_forgotten_first(monkeypatch):
+    """With too many open attempts a cancelled one goes, then a task; never one that a person has approved."""
+    monkeypatch.setattr("onrecord.authorize.guard.mcp_events.MAX_FORGOTTEN", 2)
+    attempts = Attempts("1")
+    begin = lambda number, **more: attempts.start(
+        number, call=attempts.next_call(), digest=str(number), token=None, started_ns=0, **more
+    )
+    begin(1, approved=True)
+    task_of(attempts, request_id=1, task="approved")
+    begin(2)
+    task_of(attempts, request_id=2, task="idle")
+    begin(3)
+    assert [one.call for one in attempts._open.values()] == ["1.1", "1.3"]
+    attempts.from_client("notifications/cancelled", {"params": {"requestId": 3}}, now_ns=0)
+    begin(4)
+    assert [one.call for one in attempts._open.values()] == ["1.1", "1.4"]
+    begin(5)
+    assert len(attempts._open) == 3
+
+
+def test_the_task_of_an_approved_call_is_told():
+    """The guard keeps its id, to refuse input for it on every connection."""
+    told = []
+    attempts = Attempts("1", approved_task=told.append)
+    for number, approved in ((7, True), (8, False)):
+        attempts.start(
+            number, call=attempts.next_call(), digest="d", token=None, started_ns=0, approved=approved
+        )
+        task_of(attempts, request_id=number, task=f"t-{number}")
+    assert told == ["t-7"]
 
 
 @pytest.mark.req("CP-128")

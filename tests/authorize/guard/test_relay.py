@@ -518,10 +518,10 @@ class TestTools:
 
         async def run():
             it = Bench(tmp_path, settle=False)
-            it.relay._rules = type(it.relay._rules)(
+            it.relay._gate._rules = type(it.relay._rules)(
                 **{
-                    name: getattr(it.relay._rules, name)
-                    for name in it.relay._rules.__slots__
+                    name: getattr(it.relay._gate._rules, name)
+                    for name in it.relay._gate._rules.__slots__
                     if name != "report_timeout_ms"
                 },
                 report_timeout_ms=10,
@@ -583,7 +583,7 @@ class TestRecord:
         """Connection, invocation with arguments, result; the invocation was on disk before the server saw the call."""
         it = bench()
         seen = []
-        it.relay._to_server = lambda line: seen.append(it.spool.pending)
+        it.relay._gate._to_server = lambda line: seen.append(it.spool.pending)
         it.call(arguments={"text": "x"}, meta={LABEL_META: "p99-1-abc"})
         assert seen == [2]
         it.answer(7, {"content": [], "_meta": {"x": 1}})

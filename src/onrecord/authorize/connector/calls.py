@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from onrecord.authorize.connector.refusals import refusal_line, too_many_held
+from onrecord.authorize.connector.rounds import Rounds
 from onrecord.authorize.guard.extension import declare
 from onrecord.authorize.guard.lines import Overlong
 from onrecord.authorize.guard.opening import DISCOVER_ID
@@ -110,6 +111,7 @@ class Calls:
         self._on_settled = settled
         self._waiting: dict[Id, _Pending] = {}
         self._sent: dict[Id, _Pending] = {}
+        self._rounds = Rounds()
         self._is_first = True
         self._probe: asyncio.TimerHandle | None = None
         self._behind_probe: list[_Pending] = []
@@ -152,12 +154,15 @@ class Calls:
         if self._sent or self._probe is not None:
             answer_id, is_error = _answer_of(line)
             if answer_id is not None:
-                if self._probe is not None and answer_id == DISCOVER_ID:
-                    self._probe_answered()
+                if answer_id == DISCOVER_ID:  # also when it comes late, after the calls went on without it
+                    if self._probe is not None:
+                        self._probe_answered()
                     return
                 pending = self._sent.pop(answer_id, None)
-                if pending is not None and is_error and self._retry(pending, line):
-                    return
+                if pending is not None:
+                    if is_error and self._retry(pending, line):
+                        return
+                    self._rounds.answered(pending.message, pending.call, pending.operation, line)
         elif DISCOVER_ID.encode() in line and _answer_of(line)[0] == DISCOVER_ID:
             return
         self._to_client(line + b"\n")
@@ -184,6 +189,7 @@ class Calls:
         if len(self._waiting) >= MAX_HELD_CALLS:
             self._to_client(too_many_held(call.id))
             return
+        pending.operation = self._rounds.operation(pending.message, call)
         self._waiting[call.id] = pending
         if is_first:
             self._ask_first(call)

@@ -19,8 +19,11 @@ from typing import Any, Final
 
 from onrecord.authorize.connector.calls import Calls
 from onrecord.authorize.connector.issuing import Issuer
-from onrecord.authorize.guard.connection import (
-    SERVER_LINE_BYTES,
+from onrecord.authorize.guard.connection import SERVER_LINE_BYTES
+from onrecord.authorize.guard.extension import is_label
+from onrecord.authorize.guard.lines import Overlong
+from onrecord.authorize.guard.service import loop_factory
+from onrecord.authorize.guard.sides import (
     DirectWriter,
     ReadSide,
     SocketSide,
@@ -28,9 +31,6 @@ from onrecord.authorize.guard.connection import (
     is_watchable,
     watchable_input,
 )
-from onrecord.authorize.guard.extension import is_label
-from onrecord.authorize.guard.lines import Overlong
-from onrecord.authorize.guard.service import loop_factory
 from onrecord.base.configuration import Configuration
 from onrecord.base.errors import NetworkError, UsageError
 from onrecord.base.processes import settle_memory, spawn

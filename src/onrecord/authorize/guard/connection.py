@@ -6,19 +6,13 @@ Source: call-proof.md 1.4; running.md 1.1, 5.1.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import select
-import stat
-import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from onrecord.authorize.guard.lines import LineBuffer, Overlong
+from onrecord.authorize.guard.lines import Overlong
 from onrecord.authorize.guard.log import GuardLog
-from onrecord.authorize.guard.real_server import RealServer
-from onrecord.authorize.guard.relay import Relay
+from onrecord.authorize.guard.real_server import END_GRACE_SECONDS, RealServer
+from onrecord.authorize.guard.sides import ReadSide, Writer, WriteSide
 
 SERVER_LINE_BYTES: Final = 67_108_864
 """Longest line of a server: results may be large, but one line must not take all memory."""
@@ -37,175 +31,52 @@ DRAIN_SECONDS: Final = 1.0
 """After a server's process has ended, its output is read for this long; a grandchild may hold the pipe open."""
 
 
-class Writer(Protocol):
-    """A transport that takes bytes."""
+class Middle(Protocol):
+    """What stands between the two ends of a connection: a relay, or a joint that passes bytes."""
 
-    def write(self, data: bytes) -> None:
-        """Take bytes; they leave as soon as the other side reads."""
+    number: str
 
-    def close(self) -> None:
-        """Close when everything has left."""
+    @property
+    def running(self) -> int:
+        """How much must still happen before the server may get end of input."""
 
+    @property
+    def held(self) -> int:
+        """Lines or pieces of the client that wait."""
 
-class ReadSide(asyncio.Protocol):
-    """Reads lines from one transport and hands them on, as long as `is_full` does not say that they must wait."""
+    def client_line(self, line: bytes | Overlong) -> None:
+        """Take one line, or piece, of the client."""
 
-    def __init__(
-        self,
-        *,
-        limit_bytes: int,
-        line: Callable[[bytes | Overlong], None],
-        ended: Callable[[], None],
-    ) -> None:
-        self._buffer = LineBuffer(limit_bytes)
-        self._line = line
-        self._ended = ended
-        self._has_ended = False
-        self._is_at_end = False
-        self._is_waiting = False
-        self._is_slow = False
-        self._lines: deque[bytes | Overlong] = deque()
-        self.is_full: Callable[[], bool] = lambda: False
-        self.handed_on_bytes = 0
-        """Counted for `is_full`, which may set it back."""
-        self.transport: Any = None
+    def server_line(self, line: bytes | Overlong) -> None:
+        """Take one line, or piece, of the server."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        self.transport = transport
+    def stop_calls(self) -> None:
+        """Take no new calls."""
 
-    def data_received(self, data: bytes) -> None:
-        """Cut bytes into lines and hand them on."""
-        self._lines.extend(self._buffer.feed(data))
-        if not self._is_waiting:
-            self._hand_on()
-
-    def eof_received(self) -> bool:
-        """The peer sends no more."""
-        self._finish()
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The transport has ended."""
-        self._finish()
-
-    def go_on(self) -> None:
-        """Hand on the lines that waited for room, and read again."""
-        if self._is_waiting:
-            self._is_waiting = False
-            self._hand_on()
-            if not self._is_waiting and not self._is_slow:
-                self._read(True)
-
-    def pause(self) -> None:
-        """Read no more until `resume`."""
-        self._is_slow = True
-        self._read(False)
-
-    def resume(self) -> None:
-        """Read again."""
-        self._is_slow = False
-        if not self._is_waiting:
-            self._read(True)
-
-    def _hand_on(self) -> None:
-        lines, take, is_full = self._lines, self._line, self.is_full
-        while lines:
-            if is_full():
-                self._is_waiting = True
-                self._read(False)
-                return
-            line = lines.popleft()
-            self.handed_on_bytes += len(line)
-            take(line)
-        if self._is_at_end and not self._has_ended:
-            self._has_ended = True
-            self._ended()
-
-    def _read(self, is_on: bool) -> None:  # noqa: FBT001
-        if self.transport is not None and not self.transport.is_closing():
-            with contextlib.suppress(RuntimeError):
-                if is_on:
-                    self.transport.resume_reading()
-                else:
-                    self.transport.pause_reading()
-
-    def _finish(self) -> None:
-        if not self._is_at_end:
-            self._is_at_end = True
-            last = self._buffer.end()
-            if last is not None:
-                self._lines.append(last)
-            if not self._is_waiting:
-                self._hand_on()
-
-
-class WriteSide(asyncio.Protocol):
-    """The writing end of a pipe; says when its reader is slow, and when it has gone."""
-
-    def __init__(
-        self, *, slow: Callable[[], None], fast: Callable[[], None], gone: Callable[[], None]
-    ) -> None:
-        self._slow = slow
-        self._fast = fast
-        self._gone = gone
-
-    def pause_writing(self) -> None:
-        """The peer does not read fast enough."""
-        self._slow()
-
-    def resume_writing(self) -> None:
-        """The peer reads again."""
-        self._fast()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The transport has ended."""
-        self._gone()
-
-
-class SocketSide(ReadSide):
-    """A client's socket: both directions, and the end of the first one may come before that of the second."""
-
-    def __init__(
-        self, *, slow: Callable[[], None], fast: Callable[[], None], gone: Callable[[], None], **more: Any
-    ) -> None:
-        super().__init__(**more)
-        self._slow = slow
-        self._fast = fast
-        self._gone = gone
-
-    def eof_received(self) -> bool:
-        """The peer sends no more."""
-        self._finish()
-        return not is_hung_up(self.transport)
-
-    def pause_writing(self) -> None:
-        """The peer does not read fast enough."""
-        self._slow()
-
-    def resume_writing(self) -> None:
-        """The peer reads again."""
-        self._fast()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The transport has ended."""
-        self._finish()
-        self._gone()
+    def close(self, cause: str) -> None:
+        """Take note that the connection is over."""
 
 
 class Connection:
-    """One client, one relay, one real server. Give it its ends, then it runs until `finished`."""
+    """One client, one relay, one real server. Give it its ends, then it runs until `finished`.
+
+    `line_bytes` is the longest line of the client; None when a joint passes bytes, and both sides are not cut into
+    lines. `end_grace_seconds` is what the server has after end of its input.
+    """
 
     def __init__(
         self,
         *,
-        relay: Callable[[Callable[[bytes], None], Callable[[bytes], None], Callable[[], None]], Relay],
+        relay: Callable[[Callable[[bytes], None], Callable[[bytes], None], Callable[[], None]], Middle],
         log: GuardLog,
-        line_bytes: int,
+        line_bytes: int | None,
         stop_grace_seconds: float,
+        end_grace_seconds: float = END_GRACE_SECONDS,
     ) -> None:
         self._log = log
         self._stop_grace = stop_grace_seconds
+        self._end_grace = end_grace_seconds
+        self.line_bytes = line_bytes
         self._loop = asyncio.get_running_loop()
         self._client_out: Writer | None = None
         self._server_in: Any = None
@@ -220,7 +91,9 @@ class Connection:
             limit_bytes=line_bytes, line=self.relay.client_line, ended=self.client_ended
         )
         self._from_server = ReadSide(
-            limit_bytes=SERVER_LINE_BYTES, line=self._server_line, ended=self._server_ended
+            limit_bytes=None if line_bytes is None else SERVER_LINE_BYTES,
+            line=self._server_line,
+            ended=self._server_ended,
         )
         self._errors = ReadSide(limit_bytes=STDERR_LINE_BYTES, line=self._error_line, ended=lambda: None)
 
@@ -328,13 +201,13 @@ class Connection:
     def _server_input_gone(self) -> None:
         if not self._is_ending and self._server is not None:
             # Nobody reads calls any more. The output may still hold answers, so its end decides.
-            self._server.end()
+            self._server.end(grace_seconds=self._end_grace)
 
     def _close_server_input(self) -> None:
         if self._server_in is not None and not self._server_in.is_closing():
             self._server_in.close()
         if self._server is not None:
-            self._server.end()
+            self._server.end(grace_seconds=self._end_grace)
 
     def _server_ended(self) -> None:
         self._cause = self._cause or "server-eof"
@@ -359,55 +232,3 @@ class Connection:
             if side.transport is not None:
                 side.transport.close()
         self.finished.set()
-
-
-class DirectWriter:
-    """Writes to a descriptor that no event loop can watch, such as a regular file."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def write(self, data: bytes) -> None:
-        """Write all of it, however long that takes."""
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._descriptor, view) :]
-
-    def close(self) -> None:
-        """Leave the descriptor to the process."""
-
-
-def is_watchable(descriptor: int) -> bool:
-    """Say whether an event loop can wait for a descriptor: a pipe, a socket, a terminal, but no regular file."""
-    mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
-
-
-def watchable_input(descriptor: int) -> int:
-    """Return a descriptor with the same bytes that an event loop can watch; a file is copied into a pipe."""
-    if is_watchable(descriptor) and not _is_null(descriptor):
-        return os.dup(descriptor)
-    reader, writer = os.pipe()
-
-    def copy() -> None:
-        with open(writer, "wb", buffering=0) as out, contextlib.suppress(OSError):
-            while data := os.read(descriptor, 65536):
-                out.write(data)
-
-    threading.Thread(target=copy, name="stdin-copy", daemon=True).start()
-    return reader
-
-
-def is_hung_up(transport: Any) -> bool:
-    """Say whether the peer of a socket has closed both directions, not only its sending one."""
-    sock = transport.get_extra_info("socket") if transport is not None else None
-    if sock is None:
-        return True
-    poller = select.poll()
-    poller.register(sock.fileno(), 0)
-    return bool(poller.poll(0))
-
-
-def _is_null(descriptor: int) -> bool:
-    status = os.fstat(descriptor)
-    return stat.S_ISCHR(status.st_mode) and not os.isatty(descriptor)

@@ -14,8 +14,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from onrecord.authorize.guard.relay_rules import ClientPeer
+from onrecord.base.configuration import Configuration
 from onrecord.base.errors import ConfigurationError, Where
 from onrecord.base.files import read_bounded, regular_file
+
+HOOK_AUTHORITY: Final = "ONRECORD_AUTHORITY"
+HOOK_SERVER: Final = "ONRECORD_SERVER"
+HOOK_PEER_UID: Final = "ONRECORD_PEER_UID"
+HOOK_PEER_PID: Final = "ONRECORD_PEER_PID"
+HOOK_CONNECTION: Final = "ONRECORD_CONNECTION"
+HOOK_CONFIG: Final = "ONRECORD_CONFIG"
 
 ENV_FILE_BYTES: Final = 1 << 20
 """Longest env file; a longer one is a mistake in the configuration."""
@@ -49,6 +58,23 @@ def server_environment(
     if env_file is not None:
         environment.update(read_env_file(env_file, owner=uid))
     return environment
+
+
+def hook_environment(
+    configuration: Configuration, server: str, *, peer: ClientPeer, connection: str
+) -> dict[str, str]:
+    """Return what a server with the SDK hook is told beside its own environment: whose calls it checks, and how.
+
+    ONRECORD_CONFIG and ONRECORD_PEER_PID are ours; running.md 5.1 has the other four.
+    """
+    return {
+        HOOK_AUTHORITY: f"unix://{configuration.server_socket(server)}",
+        HOOK_SERVER: server,
+        HOOK_PEER_UID: str(peer.uid),
+        HOOK_PEER_PID: str(peer.pid),
+        HOOK_CONNECTION: connection,
+        HOOK_CONFIG: str(configuration.file),
+    }
 
 
 def _check_private(path: Path, status: os.stat_result, *, owner: int) -> None:

@@ -54,7 +54,8 @@ class HeldCall(HeldLine):
         if type(evidence) is Evidence:
             shown: dict[str, str] | None = {"type": evidence.type, "value": evidence.value}
         else:
-            shown = evidence.reported if type(evidence) is Malformed else None
+            # None would say that there was none; an empty object says malformed in the authority's log too.
+            shown = (evidence.reported or {}) if type(evidence) is Malformed else None
         params: dict[str, Any] = {
             "actionDigest": self.digest,
             "server": server,

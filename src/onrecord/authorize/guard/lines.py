@@ -58,3 +58,17 @@ class LineBuffer:
         line = b"".join(self._parts) if self._head is None else Overlong(self._head, self._size)
         self._parts, self._size, self._head = [], 0, None
         return line
+
+
+class Pieces:
+    """Stands in the place of a `LineBuffer` where bytes pass as they come."""
+
+    __slots__ = ()
+
+    def feed(self, data: bytes) -> list[bytes | Overlong]:
+        """Return the bytes."""
+        return [data]
+
+    def end(self) -> bytes | Overlong | None:
+        """Return None: nothing is kept."""
+        return None

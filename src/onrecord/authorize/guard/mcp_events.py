@@ -8,13 +8,15 @@ Source: record.md 4.9, mcp.md 6 to 8, running.md 8.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from onrecord.authorize.guard import mcp_content as content_of
 from onrecord.authorize.guard.reading import Id
 
 MAX_FORGOTTEN: Final = 4096
-"""Attempts that were cancelled and never answered are kept for a late answer, this many per connection."""
+"""Attempts of one connection that are followed. With more, one that was cancelled and never answered is forgotten, or
+a task; what comes late for it passes, and is not recorded."""
 
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 _TASK_REQUESTS: Final = frozenset(("tasks/get", "tasks/result", "tasks/cancel", "tasks/update"))
@@ -40,8 +42,8 @@ class Attempt:
     """One tools/call of this connection, while answers to it are possible."""
 
     __slots__ = (
-        "approved", "asks", "call", "cancelled", "digest", "ended", "left_out", "request_id", "started_ns", "status",
-        "status_message", "task", "token",
+        "approved", "asked", "asks", "call", "cancelled", "digest", "ended", "left_out", "request_id", "started_ns",
+        "state", "status", "status_message", "task", "token",
     )  # fmt: skip
 
     def __init__(self, call: str, *, digest: str, started_ns: int, approved: bool) -> None:
@@ -55,15 +57,23 @@ class Attempt:
         self.ended = False
         self.cancelled = False
         self.asks = False
+        self.state: Any = None
+        """The requestState that the next round has to bring: it tells equal calls apart, and is never recorded."""
+        self.asked: set[str] = set()
+        """Keys of the questions of its task."""
         self.left_out: frozenset[str] = frozenset()
         self.status: Any = None
         self.status_message: Any = None
 
 
 class Attempts:
-    """All open attempts of one connection. `connection` is its number, as entries carry it."""
+    """All open attempts of one connection. `connection` is its number, as entries carry it.
 
-    def __init__(self, connection: str) -> None:
+    `approved_task` is told the id of each task that begins with an approved call.
+    """
+
+    def __init__(self, connection: str, *, approved_task: Callable[[str], None] = lambda _: None) -> None:
+        self._approved_task = approved_task
         self._connection = connection
         self._count = 0
         self._open: OrderedDict[str, Attempt] = OrderedDict()
@@ -92,12 +102,13 @@ class Attempts:
         """Number of requests that wait for an answer and were not cancelled."""
         return sum(not attempt.cancelled for attempt in self._by_request.values())
 
-    def continued(self, digest: str) -> Attempt | None:
-        """Return the newest open attempt with this digest that has asked for input (running.md R-09)."""
-        for attempt in reversed(self._open.values()):
-            if attempt.asks and attempt.digest == digest:
-                return attempt
-        return None
+    def continued(self, digest: str, state: str | None) -> Attempt | None:
+        """Return the open attempt with this digest that has asked for input with this state, else the newest one.
+
+        Source: running.md 8 (R-09).
+        """
+        asking = [one for one in reversed(self._open.values()) if one.asks and one.digest == digest]
+        return next((one for one in asking if one.state == state), asking[0] if asking else None)
 
     def start(
         self, request_id: Id, *, call: str, digest: str, token: Any, started_ns: int, approved: bool = False
@@ -126,15 +137,26 @@ class Attempts:
         if attempt is not None:
             attempt.request_id = None
 
-    def approved_task(self, params: Any) -> bool:
-        """Say whether a tasks/update concerns a call that a person has approved (call-proof.md 6.6)."""
-        task = params.get("taskId") if type(params) is dict else None
-        attempt = self._by_task.get(task) if type(task) is str else None
-        return attempt is not None and attempt.approved
+    def asks_for_approved(self, params: Any) -> bool:
+        """Say whether a question of the server may be one for a call that a person has approved.
 
-    def any_approved(self) -> bool:
-        """Say whether an open attempt is one that a person has approved."""
-        return any(attempt.approved and not attempt.ended for attempt in self._open.values())
+        A question that names its task belongs to the call of that; of any other nobody knows to which call it belongs.
+        """
+        attempt = self._related(params)
+        if attempt is not None:
+            return attempt.approved
+        return any(attempt.approved for attempt in self._open.values())
+
+    def refused_question(self, params: Any, response: Any) -> list[Observation]:
+        """Return what it means that a question was answered here instead of by the client."""
+        attempt = self._asked_for(params)
+        if attempt is None:
+            return []
+        content = ABSENT if params is None else content_of.question_content(params)
+        return [
+            Observation("input", attempt.call, content),
+            Observation("input-response", attempt.call, response),
+        ]
 
     def from_client(self, method: str | None, message: dict[str, Any], *, now_ns: int) -> list[Observation]:
         """Return what a message of the client, other than a tools/call, means."""
@@ -229,13 +251,15 @@ class Attempts:
         ):
             attempt.task = task["taskId"]
             self._by_task[task["taskId"]] = attempt
+            if attempt.approved:
+                self._approved_task(task["taskId"])
             attempt.status, attempt.status_message = task.get("status"), task.get("statusMessage")
             return [Observation("pending", attempt.call, content_of.task_content(task))]
         return self._ended(attempt, content_of.result_kind(result), content_of.result_content(result))
 
     def _input_required(self, attempt: Attempt, result: dict[str, Any]) -> list[Observation]:
         kept, attempt.left_out = content_of.input_requests(result.get("inputRequests"))
-        attempt.asks = True
+        attempt.asks, attempt.state = True, result.get("requestState")
         return [Observation("input", attempt.call, ABSENT if kept is None else kept)]
 
     def _task_answer(self, method: str, attempt: Attempt, message: dict[str, Any]) -> list[Observation]:
@@ -267,13 +291,22 @@ class Attempts:
         if status == "cancelled":
             return self._ended(attempt, "failure", told)
         if status == "input_required":
-            if before[0] == "input_required" or "inputRequests" not in task:
-                return []
-            kept, attempt.left_out = content_of.input_requests(task["inputRequests"])
-            return [Observation("input", attempt.call, ABSENT if kept is None else kept)]
+            return self._task_asks(attempt, task.get("inputRequests"))
         if status != "working" or before == (status, text) or (text is None and before[0] == status):
             return []
         return [Observation("progress", attempt.call, told)]
+
+    def _task_asks(self, attempt: Attempt, requests: Any) -> list[Observation]:
+        """Take questions of a task, which are shown until they are answered; a key names one question (mcp.md 7)."""
+        fresh = {}
+        if type(requests) is dict:
+            fresh = {key: request for key, request in requests.items() if key not in attempt.asked}
+        if not fresh:
+            return []
+        attempt.asked.update(fresh)
+        kept, left_out = content_of.input_requests(fresh)
+        attempt.left_out |= left_out
+        return [Observation("input", attempt.call, ABSENT if kept is None else kept)]
 
     def _question(self, message_id: Id, params: Any) -> list[Observation]:
         attempt = self._asked_for(params)
@@ -286,16 +319,20 @@ class Attempts:
             )
         ]
 
-    def _asked_for(self, params: Any) -> Attempt | None:
+    def _related(self, params: Any) -> Attempt | None:
         meta = params.get("_meta") if type(params) is dict else None
         related = meta.get(RELATED_TASK) if type(meta) is dict else None
         task = related.get("taskId") if type(related) is dict else None
-        if type(task) is str and task in self._by_task:
-            return self._by_task[task]
-        active = [attempt for attempt in self._open.values() if not attempt.ended]
-        if len(active) > 1:
+        return self._by_task.get(task) if type(task) is str else None
+
+    def _asked_for(self, params: Any) -> Attempt | None:
+        """Return the attempt that a question belongs to (D-65)."""
+        related = self._related(params)
+        if related is not None:
+            return related
+        if len(self._open) > 1:
             self.unattributed += 1
-        return active[-1] if active else None
+        return next(reversed(self._open.values()), None)
 
     def _cancelled(self, params: dict[str, Any], now_ns: int) -> list[Observation]:
         request_id = params.get("requestId")
@@ -329,10 +366,12 @@ class Attempts:
             del self._by_request[attempt.request_id]
 
     def _forget_one(self) -> None:
-        for attempt in self._open.values():
-            if attempt.cancelled:
-                self._end(attempt)
-                return
+        """Forget the oldest cancelled call, else the oldest task; of an approved one the input must be known."""
+        idle = [
+            one for one in self._open.values() if not one.approved and (one.cancelled or one.task is not None)
+        ]
+        if idle:
+            self._end(next((one for one in idle if one.cancelled), idle[0]))
 
 
 def _answer_to_question(attempt: Attempt, message: dict[str, Any]) -> Observation:

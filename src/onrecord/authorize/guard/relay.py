@@ -1,26 +1,22 @@
 """One MCP connection through the guard: what a client sends is checked here before the real server sees it.
 
-Bytes in, bytes out: the relay owns no descriptor and no task. Lines go to the server in the order they came; a call
-whose proof is being verified holds back the lines after it.
+Bytes in, bytes out: the relay owns no descriptor and no task. What happens to a tools/call is the gate's business.
 
 Source: call-proof.md 6.3 to 6.6; running.md 5.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
 
-from onrecord.authorize import digest as digests
 from onrecord.authorize.guard import mcp_content
-from onrecord.authorize.guard.authority_link import UNREACHABLE, Verdict
+from onrecord.authorize.guard.approved_input import TASKS_UPDATE, ApprovedInput, ApprovedTasks
 from onrecord.authorize.guard.call_entries import CallEntries
-from onrecord.authorize.guard.extension import Evidence, Malformed, rejection
-from onrecord.authorize.guard.held_lines import HeldCall, HeldLine, Prepared
+from onrecord.authorize.guard.call_gate import CallGate, GateParts
+from onrecord.authorize.guard.held_lines import HeldLine
 from onrecord.authorize.guard.lines import Overlong
 from onrecord.authorize.guard.log import GuardLog
 from onrecord.authorize.guard.mcp_events import Attempts
@@ -28,7 +24,6 @@ from onrecord.authorize.guard.opening import OPENING_METHODS, Opening
 from onrecord.authorize.guard.reading import (
     TOOLS_CALL,
     Broken,
-    Call,
     Id,
     Message,
     read_call,
@@ -39,12 +34,7 @@ from onrecord.authorize.guard.reading import (
 from onrecord.authorize.guard.recording import Recording
 from onrecord.authorize.guard.relay_rules import ClientPeer, RelayRules, Verifier
 from onrecord.authorize.guard.tools_listing import ID_PREFIX, ToolsListing
-from onrecord.base.namespaces import CALL_PROOF_REJECTED
-from onrecord.base.wire import INTERNAL_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, error_line, result_line
-
-RECORD_UNAVAILABLE: Final = "record_unavailable"
-STOPPING: Final = "stopping"
-REJECTED: Final = "Call proof rejected"
+from onrecord.base.wire import INTERNAL_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, error_line
 
 MAX_UNANSWERED: Final = 65_536
 """Requests other than calls that a server may leave unanswered on one connection before no more are taken."""
@@ -55,7 +45,10 @@ _FOLLOWED: Final = frozenset(
 
 
 class Relay:
-    """The two directions of one connection. `to_client` and `to_server` take whole lines with LF."""
+    """The two directions of one connection. `to_client` and `to_server` take whole lines with LF.
+
+    `approved_tasks` is shared by all connections of one server.
+    """
 
     def __init__(
         self,
@@ -70,21 +63,17 @@ class Relay:
         to_server: Callable[[bytes], None],
         settled: Callable[[], None] = lambda: None,
         later: Callable[[Callable[[], None]], object] = lambda _: None,
+        approved_tasks: ApprovedTasks | None = None,
     ) -> None:
+        approved_tasks = ApprovedTasks() if approved_tasks is None else approved_tasks
         self.number = number
         self._rules = rules
-        self._peer = peer
-        self._verifier = verifier
         self._recording = recording
         self._log = log
         self._to_client = to_client
         self._to_server = to_server
-        self._on_settled = settled
-        self._later = later
-        self._attempts = Attempts(number)
-        self._held: deque[HeldLine] = deque()
+        self._attempts = Attempts(number, approved_task=approved_tasks.add)
         self._unanswered: set[Id] = set()
-        self._unsettled: list[tuple[HeldCall, asyncio.TimerHandle]] = []
         self._entries = CallEntries(number, server=rules.server, peer=peer, recording=recording)
         self._listing = ToolsListing(
             send=to_server,
@@ -96,10 +85,36 @@ class Relay:
         self._opening = Opening(
             rules=rules, entries=self._entries, listing=self._listing, to_client=to_client
         )
+        parts = GateParts(
+            number=number,
+            rules=rules,
+            peer=peer,
+            verifier=verifier,
+            recording=recording,
+            log=log,
+            attempts=self._attempts,
+            entries=self._entries,
+            listing=self._listing,
+            opening=self._opening,
+        )
+        self._gate = CallGate(
+            parts,
+            to_client=to_client,
+            to_server=to_server,
+            forward=self._forward,
+            settled=settled,
+            later=later,
+        )
+        self._approved_input = ApprovedInput(
+            number,
+            attempts=self._attempts,
+            tasks=approved_tasks,
+            recording=recording,
+            log=log,
+            to_client=to_client,
+            to_server=to_server,
+        )
         self._is_closed = False
-        self._takes_calls = True
-        self.unproven = 0
-        """Calls without proof that were executed in audit mode while the authority could not be told."""
 
     # --- from the client -----------------------------------------------------------------------------------------
 
@@ -110,10 +125,10 @@ class Relay:
             method = message.method
             if method == TOOLS_CALL:
                 self._tools_call(message, line)  # type: ignore[arg-type]
-            elif method == "notifications/cancelled" and self._cancel_held(message):
+            elif method == "notifications/cancelled" and self._gate.cancel(message):
                 return
             elif not self._refuse(message):
-                self._pass_on(HeldLine(message, line))  # type: ignore[arg-type]
+                self._gate.pass_on(HeldLine(message, line))  # type: ignore[arg-type]
         elif message is not None:
             assert isinstance(message, Broken)
             self._answer_broken(message)
@@ -121,16 +136,21 @@ class Relay:
     @property
     def running(self) -> int:
         """Calls that are held or run in the server."""
-        return self._attempts.running + len(self._held)
+        return self._attempts.running + self._gate.held
 
     @property
     def held(self) -> int:
         """Lines that wait behind a verification."""
-        return len(self._held)
+        return self._gate.held
+
+    @property
+    def unproven(self) -> int:
+        """Calls without proof that were executed in audit mode while the authority could not be told."""
+        return self._gate.unproven
 
     def stop_calls(self) -> None:
         """Take no new calls; those that run go on."""
-        self._takes_calls = False
+        self._gate.stop_calls()
 
     def close(self, cause: str) -> None:
         """Take note that the connection is over: nothing is forwarded any more."""
@@ -142,16 +162,12 @@ class Relay:
             if ends:
                 self._recording.observed(self.number, ends)
         self._opening.close()
-        for held, timer in self._unsettled:
-            timer.cancel()
-            held.is_dropped = True
-        self._unsettled.clear()
-        self._held.clear()
+        self._gate.close()
         self._entries.closed(cause)
 
     def _tools_call(self, message: Message, line: bytes) -> None:
         if message.id is None:
-            self._without_id(message)
+            self._gate.without_id(message)
             return
         call = read_call(message, line_bytes=len(line) + 1, limit_bytes=self._rules.call_line_bytes)
         if isinstance(call, Broken):
@@ -162,161 +178,14 @@ class Relay:
         if self._is_id_in_use(call.id):
             self._refuse_id(call.id, TOOLS_CALL)
             return
-        if not self._recording.admits(len(line)):
-            self._refuse_unrecorded(call)
-            return
-        held = HeldCall(message, call, self._recording.moment())
-        self._held.append(held)
-        if not self._takes_calls:
-            self._verdict(held, Verdict(STOPPING))
-        elif held.evidence is None and not self._rules.enforces:
-            self._audit(held)
-        elif type(held.evidence) is not Evidence or self._listing.is_settled:
-            self._ask(held)
-        else:
-            self._await_tools(held)
-
-    def _await_tools(self, held: HeldCall) -> None:
-        if not self._listing.has_begun:
-            self._opening.list_tools(held.call.meta)
-        timer = asyncio.get_running_loop().call_later(
-            self._rules.report_timeout_ms / 1000, self._tools_late, held
-        )
-        self._unsettled.append((held, timer))
+        self._gate.take(message, call, line_bytes=len(line))
 
     def _tools_settled(self) -> None:
         self._opening.answer_probe()
-        waiting, self._unsettled = self._unsettled, []
-        for held, timer in waiting:
-            timer.cancel()
-            if not held.is_dropped:
-                self._ask(held)
+        self._gate.tools_settled()
 
     def _tools_unknown(self) -> None:
         self._opening.answer_probe()
-
-    def _tools_late(self, held: HeldCall) -> None:
-        self._unsettled = [pair for pair in self._unsettled if pair[0] is not held]
-        if not held.is_dropped:
-            self._log.alert("tools.not-acknowledged", server=self._rules.server)
-            self._verdict(held, Verdict(UNREACHABLE))
-
-    def _ask(self, held: HeldCall) -> None:
-        question = held.question(self._rules.server, self._peer.verified_uid)
-        self._verifier.verify(question, lambda verdict: self._verdict(held, verdict))
-        if held.verdict is None and type(held.evidence) is Evidence and not held.call.continues:
-            self._later(lambda: self._prepare(held))
-
-    def _prepare(self, held: HeldCall) -> None:
-        """Make ready what a valid proof lets out, while the authority looks at it; nothing leaves here."""
-        if held.prepared is None and not held.is_ready and not self._is_closed:
-            name = self._attempts.next_call()
-            held.prepared = Prepared(name, self._entries.prepare(held, name), _server_line(held.message))
-
-    def _audit(self, held: HeldCall) -> None:
-        def told(verdict: Verdict) -> None:
-            if verdict.reason == UNREACHABLE:
-                self.unproven += 1
-                self._log.event("call.unproven", count=self.unproven)
-
-        self._verifier.verify(held.question(self._rules.server, self._peer.verified_uid), told)
-        self._verdict(held, Verdict(None))
-
-    def _verdict(self, held: HeldCall, verdict: Verdict) -> None:
-        if held.is_dropped or self._is_closed:
-            return
-        if held.evidence is None and self._rules.enforces and verdict.reason != STOPPING:
-            verdict = Verdict("missing")
-        elif type(held.evidence) is Malformed:
-            verdict = Verdict("malformed")
-        held.verdict = verdict
-        if verdict.reason is not None:
-            held.is_dropped = True
-            self._reject(held, verdict.reason)
-        held.is_ready = True
-        self._flush()
-
-    def _flush(self) -> None:
-        held = self._held
-        while held and held[0].is_ready:
-            first = held.popleft()
-            if first.is_dropped:
-                continue
-            if isinstance(first, HeldCall):
-                self._execute(first)
-            else:
-                self._forward(first)
-        if not held:
-            self._on_settled()
-
-    def _execute(self, held: HeldCall) -> None:
-        """Record an admitted call and send it to the server, as a re-serialization of what was digested."""
-        assert held.verdict is not None
-        call, approved = held.call, held.verdict.approved
-        token = call.meta.get("progressToken") if call.meta is not None else None
-        attempt = self._attempts.continued(held.digest) if call.continues else None
-        if attempt is not None:
-            observed = self._attempts.resume(
-                attempt, call.id, token=token, responses=call.input_responses, approved=approved
-            )
-            is_recorded = self._recording.observed(self.number, [observed])
-            line = _server_line(held.message)
-        else:
-            prepared = held.prepared
-            if prepared is None:
-                name = self._attempts.next_call()
-                prepared = Prepared(name, self._entries.prepare(held, name), _server_line(held.message))
-            line = prepared.line
-            is_recorded = self._entries.admitted(held, prepared.invocation)
-            if is_recorded or not self._recording.is_required:
-                self._attempts.start(
-                    call.id,
-                    call=prepared.name,
-                    digest=held.digest,
-                    token=token,
-                    started_ns=held.moment[1],
-                    approved=approved,
-                )
-        if not is_recorded and self._recording.is_required:
-            self._attempts.withdraw(call.id)
-            self._refuse_unrecorded(call)
-            return
-        self._to_server(line)
-
-    def _reject(self, held: HeldCall, reason: str) -> None:
-        call = held.call
-        self._log.event("call.rejected", method=TOOLS_CALL, tool=call.name, digest=held.digest, reason=reason)
-        if reason == STOPPING:
-            code, text = INTERNAL_ERROR, "The guard is stopping"
-            answer = error_line(call.id, code, text, {"reason": reason})
-        else:
-            code, text = CALL_PROOF_REJECTED, REJECTED
-            answer = rejection(call.id, reason, is_modern=call.is_modern or self._opening.is_modern)
-        error = {"code": code, "message": text, "data": {"reason": reason}}
-        name = self._attempts.next_call() if held.prepared is None else held.prepared.name
-        self._entries.rejected(held, name, error)
-        self._to_client(answer)
-
-    def _refuse_unrecorded(self, call: Call) -> None:
-        self._log.event("call.refused", tool=call.name, reason=RECORD_UNAVAILABLE)
-        data = {"reason": RECORD_UNAVAILABLE}
-        self._to_client(error_line(call.id, INTERNAL_ERROR, "The call cannot be recorded", data))
-
-    def _without_id(self, message: Message) -> None:
-        """Drop a tools/call that is a notification, and tell the authority: servers may run such calls."""
-        params = message.value.get("params")
-        name = params.get("name") if type(params) is dict else None
-        arguments = params.get("arguments", {}) if type(params) is dict else None
-        self._log.alert("call.without-id", tool=name if type(name) is str else None)
-        if type(name) is not str or type(arguments) is not dict:
-            return
-        question: dict[str, Any] = {
-            "actionDigest": digests.action_digest(TOOLS_CALL, name, arguments, facts=message.facts),
-            "server": self._rules.server, "method": TOOLS_CALL, "name": name, "evidence": None, "withoutId": True,
-        }  # fmt: skip
-        if self._peer.verified_uid is not None:
-            question["peerUid"] = self._peer.verified_uid
-        self._verifier.verify(question, lambda _verdict: None)
 
     def _refuse(self, message: Message) -> bool:
         """Answer a request that does not pass for its method or its id; say whether it was one."""
@@ -334,22 +203,16 @@ class Relay:
         if self._is_id_in_use(message.id) or len(self._unanswered) >= MAX_UNANSWERED:
             self._refuse_id(message.id, message.method)
             return True
-        if message.method == "tasks/update" and self._attempts.approved_task(message.value.get("params")):
-            self._log.event("input.refused", method=message.method)
-            self._to_client(rejection(message.id, "missing", is_modern=self._opening.is_modern))
-            return True
-        return False
+        return message.method == TASKS_UPDATE and self._approved_input.refuse_update(
+            message, is_modern=self._opening.is_modern
+        )
 
     def _is_id_in_use(self, request_id: Id) -> bool:
         if request_id in self._unanswered or self._attempts.is_waiting(request_id):
             return True
         if type(request_id) is str and request_id.startswith(ID_PREFIX):
             return True
-        return bool(self._held) and any(
-            one.message.id == request_id and type(one.message.id) is type(request_id)
-            for one in self._held
-            if not one.is_dropped and one.message.method is not None
-        )
+        return self._gate.holds(request_id)
 
     def _refuse_id(self, request_id: Id, method: str) -> None:
         self._log.event("line.refused", method=method, reason="id_in_use")
@@ -359,25 +222,6 @@ class Relay:
     def _answer_broken(self, broken: Broken) -> None:
         self._log.event("line.refused", method=broken.method, reason=broken.reason)
         self._to_client(broken.answer)
-
-    def _cancel_held(self, message: Message) -> bool:
-        params = message.value.get("params")
-        wanted = params.get("requestId") if type(params) is dict else None
-        for held in self._held:
-            if not isinstance(held, HeldCall) or held.is_dropped or type(wanted) is not type(held.call.id):
-                continue
-            if held.call.id == wanted:
-                held.is_dropped = held.is_ready = True
-                self._log.event("call.cancelled-before", tool=held.call.name, digest=held.digest)
-                self._flush()
-                return True
-        return False
-
-    def _pass_on(self, held: HeldLine) -> None:
-        if self._held:
-            self._held.append(held)
-        else:
-            self._forward(held)
 
     def _forward(self, held: HeldLine) -> None:
         """Send a line that needs no proof to the server, as it was received but for carriage returns.
@@ -437,7 +281,10 @@ class Relay:
             self._unanswered.discard(message_id)
 
     def _observe(self, message: dict[str, Any], *, needs_care: bool) -> None:
+        unattributed = self._attempts.unattributed
         observed = self._attempts.from_server(message)
+        if self._attempts.unattributed != unattributed:
+            self._log.event("input.unattributed", connection=self.number)
         if not observed:
             return
         if needs_care:
@@ -449,14 +296,8 @@ class Relay:
         method = message["method"]
         if method == "notifications/tools/list_changed":
             self._listing.begin()
-        elif method == "elicitation/create" and self._attempts.any_approved():
-            # Input for a call that a person has approved would change what was approved (call-proof.md 6.6).
-            self._log.event("input.refused", method=method)
-            message_id = message.get("id")
-            if type(message_id) is int or type(message_id) is str:
-                self._to_server(result_line(message_id, {"action": "cancel"}))
-            return True
-        return False
+            return False
+        return self._approved_input.refuse_question(message)
 
     def _server_overlong(self, line: Overlong) -> None:
         self._log.alert("server.line-too-long", connection=self.number, size=line.size_bytes)
@@ -471,8 +312,3 @@ class Relay:
         self._answered(answer)
         self._observe(answer, needs_care=False)
         self._to_client(orjson.dumps(answer) + b"\n")
-
-
-def _server_line(message: Message) -> bytes:
-    """Return a call as the real server gets it: the value that was digested, written anew."""
-    return orjson.dumps(message.value) + b"\n"

@@ -14,10 +14,17 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from onrecord.authorize.guard.authority_link import AuthorityLink
-from onrecord.authorize.guard.checkpoints import CheckpointFile
-from onrecord.authorize.guard.connection import (
-    Connection,
+from onrecord.authorize.guard.connection import Connection
+from onrecord.authorize.guard.enforcement import SHIP_AT_STOP_SECONDS, Enforcement, recorder_of
+from onrecord.authorize.guard.environment import hook_environment
+from onrecord.authorize.guard.joint import Joint
+from onrecord.authorize.guard.launch import Launch, check_socket_directory, state_directory
+from onrecord.authorize.guard.leftovers import Leftovers
+from onrecord.authorize.guard.log import GuardLog
+from onrecord.authorize.guard.real_server import END_GRACE_SECONDS, RealServer
+from onrecord.authorize.guard.relay_rules import ClientPeer
+from onrecord.authorize.guard.server_rules import RulesFile
+from onrecord.authorize.guard.sides import (
     DirectWriter,
     ReadSide,
     SocketSide,
@@ -25,28 +32,13 @@ from onrecord.authorize.guard.connection import (
     is_watchable,
     watchable_input,
 )
-from onrecord.authorize.guard.extension import COVERED_METHODS, Advertisement
-from onrecord.authorize.guard.launch import Launch, check_socket_directory, state_directory
-from onrecord.authorize.guard.log import GuardLog
-from onrecord.authorize.guard.real_server import RealServer
-from onrecord.authorize.guard.recording import Recording
-from onrecord.authorize.guard.relay import Relay
-from onrecord.authorize.guard.relay_rules import ClientPeer, RelayRules
-from onrecord.authorize.guard.server_rules import RulesFile
-from onrecord.authorize.guard.shipping import Shipper
-from onrecord.authorize.guard.spool import Spool, spool_path
 from onrecord.base.configuration import Configuration
 from onrecord.base.errors import ConfigurationError, OnrecordError
-from onrecord.base.ids import random_id
 from onrecord.base.processes import announce_ready, harden, settle_memory
-from onrecord.base.rpc_client import RpcClient
 from onrecord.base.sockets import Peer, bind_unix, lock_file, peer_credentials, process_label
 
 GUARD_CONNECTIONS: Final = 32
 """Clients at one time (running.md 12): each one has a real server of its own."""
-
-SHIP_AT_STOP_SECONDS: Final = 2.0
-"""How long a stopping guard waits for the recorder; what is left stays in the spool."""
 
 
 def run_guard(
@@ -72,9 +64,9 @@ def run_guard(
             code="wrong-uid",
             hint="let onrecord up start it in system mode",
         )
-    if entry.hook or entry.sandbox is not None:
+    if entry.sandbox is not None:
         raise ConfigurationError(
-            "hook and sandbox are not part of this version", code="not-built-yet", hint="remove the key"
+            "sandbox is not part of this version", code="not-built-yet", hint="remove the key"
         )
     if listen and configuration.mode != "system":
         raise ConfigurationError(
@@ -102,35 +94,29 @@ async def _make(configuration: Configuration, server: str, launch: Launch) -> Gu
 
 
 class Guard:
-    """What all connections of one guard process share: authority, spool, log."""
+    """What all connections of one guard process share: authority, spool, log.
+
+    In front of a server with the SDK hook it only starts the server and joins the bytes; the hook does the rest.
+    """
 
     def __init__(self, configuration: Configuration, server: str, launch: Launch) -> None:
         self._configuration = configuration
         self._server = server
         self._launch = launch
         self._state = state_directory(configuration.guard_state(server))
-        limits = configuration.limits
         self._log = GuardLog(self._state / "guard.log")
         self._loop = asyncio.get_running_loop()
-        source = random_id("g-")
-        self._spool = Spool.create(spool_path(self._state, source), limit_bytes=limits.spool_bytes)
-        self._shipper = Shipper(self._spool, connect=self._connect_recorder, server=server, log=self._log)
-        self._recording = Recording(
-            self._spool,
-            is_required=configuration.recorder.required,
-            is_durable=configuration.authority.durability == "durable",
-            written=self._shipper.soon,
-        )
-        self._checkpoints = CheckpointFile(self._state, log=self._log)
-        self._link = AuthorityLink(
-            connect=self._connect_authority,
-            server=server,
-            hello_timeout_ms=limits.hello_timeout_ms,
-            verify_timeout_ms=limits.verify_timeout_ms,
-            log=self._log,
-            on_checkpoint=self._checkpoints.keep,
-        )
         self._rules_file = RulesFile(configuration, server, log=self._log)
+        self._enforcement: Enforcement | None = None
+        self._leftovers: Leftovers | None = None
+        if configuration.server(server).hook:
+            self._leftovers = Leftovers(
+                self._state, connect=recorder_of(configuration), server=server, log=self._log
+            )
+        else:
+            self._enforcement = Enforcement(
+                configuration, server, state=self._state, log=self._log, rules=self._rules_file
+            )
         self._connections: dict[str, Connection] = {}
         self._count = 0
         self._stopping = asyncio.Event()
@@ -144,7 +130,7 @@ class Guard:
         )
         connection = self._new_connection(peer)
         try:
-            await self._start_server(connection)
+            await self._start_server(connection, peer)
             await self._attach_stdio(connection)
             announce_ready(ready_fd)
             await connection.finished.wait()
@@ -178,15 +164,11 @@ class Guard:
     def _begin(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop)
-        self._link.start()
-        self._shipper.start()
+        if self._enforcement is not None:
+            self._enforcement.start()
+        if self._leftovers is not None:
+            self._leftovers.start()
         settle_memory()
-        if not self._rules_file.rules().enforces:
-            self._log.alert(
-                "mode.audit",
-                server=self._server,
-                note="calls without proof are executed; nothing is enforced",
-            )
 
     def _stop(self) -> None:
         self._stopping.set()
@@ -197,11 +179,10 @@ class Guard:
         for connection in list(self._connections.values()):
             connection.stop()
             await connection.finished.wait()
-        await self._shipper.stop(seconds=SHIP_AT_STOP_SECONDS)
-        await self._link.close()
-        self._recording.close()
-        self._spool.close()
-        self._checkpoints.write()
+        if self._enforcement is not None:
+            await self._enforcement.stop()
+        if self._leftovers is not None:
+            await self._leftovers.stop(seconds=SHIP_AT_STOP_SECONDS)
         self._log.close()
 
     async def _accept(self, sock: socket.socket) -> None:
@@ -231,31 +212,37 @@ class Guard:
             self._log.alert("connection.refused", reason="too many", uid=peer.uid)
             client.close()
             return
-        connection = self._new_connection(_client_peer(peer))
+        client_peer = _client_peer(peer)
+        connection = self._new_connection(client_peer)
         client.setblocking(False)
         side = SocketSide(
             slow=connection.client_slow,
             fast=connection.client_fast,
             gone=connection.client_gone,
-            limit_bytes=self._configuration.limits.other_line_bytes,
+            limit_bytes=connection.line_bytes,
             line=connection.relay.client_line,
             ended=connection.client_ended,
         )
         connection.from_client = side
         try:
             # The server comes first: a line of the client must have somewhere to go.
-            await self._start_server(connection)
+            await self._start_server(connection, client_peer)
             transport, _ = await self._loop.create_unix_connection(lambda: side, sock=client)
             connection.attach_client(transport)
         except BaseException:
             connection.client_gone()
             raise
 
-    async def _start_server(self, connection: Connection) -> None:
+    async def _start_server(self, connection: Connection, peer: ClientPeer) -> None:
+        env = dict(self._launch.env)
+        if self._enforcement is None:
+            env |= hook_environment(
+                self._configuration, self._server, peer=peer, connection=connection.relay.number
+            )
         try:
             server = RealServer.start(
                 self._launch.command,
-                env=self._launch.env,
+                env=env,
                 cwd=self._launch.cwd,
                 on_exit=connection.server_exited,
             )
@@ -267,54 +254,52 @@ class Guard:
     def _new_connection(self, peer: ClientPeer) -> Connection:
         self._count += 1
         number = str(self._count)
-        rules = self._rules_file.rules()
         limits = self._configuration.limits
-
-        def make(
-            to_client: Callable[[bytes], None],
-            to_server: Callable[[bytes], None],
-            settled: Callable[[], None],
-        ) -> Relay:
-            return Relay(
-                number,
-                rules=RelayRules(
-                    server=self._server,
-                    enforces=rules.enforces,
-                    refuse_methods=rules.refuse_methods,
-                    advertisement=Advertisement(
-                        required=rules.enforces,
-                        methods=COVERED_METHODS,
-                        authority=f"unix://{self._configuration.agent_socket()}",
-                        server=self._server,
-                    ),
-                    call_line_bytes=limits.call_line_bytes,
-                    other_line_bytes=limits.other_line_bytes,
-                    report_timeout_ms=limits.verify_timeout_ms,
+        enforcement = self._enforcement
+        if enforcement is not None:
+            connection = Connection(
+                relay=lambda to_client, to_server, settled: enforcement.relay(
+                    number, peer=peer, to_client=to_client, to_server=to_server, settled=settled
                 ),
-                peer=peer,
-                verifier=self._link,
-                recording=self._recording,
                 log=self._log,
-                to_client=to_client,
-                to_server=to_server,
-                settled=settled,
-                later=self._loop.call_soon,
+                line_bytes=limits.other_line_bytes,
+                stop_grace_seconds=limits.stop_grace_seconds,
             )
-
-        connection = Connection(
-            relay=make,
-            log=self._log,
-            line_bytes=limits.other_line_bytes,
-            stop_grace_seconds=limits.stop_grace_seconds,
-        )
+        else:
+            connection = self._joined(number)
         self._connections[number] = connection
         self._loop.create_task(self._forget(number, connection))
         self._log.event("connection.open", connection=number, uid=peer.uid, pid=peer.pid)
         return connection
 
+    def _joined(self, number: str) -> Connection:
+        limits = self._configuration.limits
+
+        def absent() -> None:
+            connection.client_gone()
+
+        connection = Connection(
+            relay=lambda to_client, to_server, settled: Joint(
+                number,
+                log=self._log,
+                to_client=to_client,
+                to_server=to_server,
+                settled=settled,
+                absent=absent,
+            ),
+            log=self._log,
+            line_bytes=None,
+            stop_grace_seconds=limits.stop_grace_seconds,
+            # The hook answers the calls that run, and ships what it has written, before it ends.
+            end_grace_seconds=limits.stop_grace_seconds + SHIP_AT_STOP_SECONDS + END_GRACE_SECONDS,
+        )
+        return connection
+
     async def _forget(self, number: str, connection: Connection) -> None:
         await connection.finished.wait()
         self._connections.pop(number, None)
+        if self._leftovers is not None:
+            self._leftovers.look()
         self._log.event("connection.close", connection=number)
 
     async def _attach_stdio(self, connection: Connection) -> None:
@@ -337,22 +322,6 @@ class Guard:
 
     def _peer_uid(self, uid: int) -> int | None:
         return uid if self._configuration.mode == "system" else None
-
-    async def _connect_authority(self) -> RpcClient:
-        configuration = self._configuration
-        return await RpcClient.connect(
-            configuration.server_socket(self._server),
-            expected_uid=configuration.authority_uid,
-            timeout_ms=configuration.limits.hello_timeout_ms,
-        )
-
-    async def _connect_recorder(self) -> RpcClient:
-        configuration = self._configuration
-        return await RpcClient.connect(
-            configuration.record_socket(),
-            expected_uid=configuration.recorder_uid,
-            timeout_ms=configuration.limits.hello_timeout_ms,
-        )
 
 
 def _client_peer(peer: Peer) -> ClientPeer:

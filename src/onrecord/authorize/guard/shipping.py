@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Final, Self
 
 import orjson
@@ -99,7 +100,7 @@ class Shipper:
 
     async def _ship_own(self, link: _Link) -> None:
         while not self._is_stopping:
-            await self._drain(link, self._spool)
+            await _drain(link, self._spool)
             if link.client.closed:
                 raise NetworkError("the recorder closed the connection", code="closed")
             self._armed = False
@@ -117,26 +118,14 @@ class Shipper:
             self._spool.cut()
             await self._wake.wait()
 
-    async def _drain(self, link: _Link, spool: Spool) -> None:
-        while (batch := spool.batch()) is not None:
-            await link.append(spool, batch)
-            spool.confirm(batch)
-
     async def _ship_orphans(self) -> None:
-        for path in orphans(self._spool.path.parent):
-            if path == self._spool.path:
-                continue
-            spool = Spool.adopt(path)
-            if spool is None:
-                continue
-            try:
-                if spool.pending:
-                    async with _Link(await self._connect()) as link:
-                        await link.open(spool, self._server)
-                        await self._drain(link, spool)
-                    self._log.event("spool.adopted", source=spool.source)
-            finally:
-                spool.close()
+        await ship_orphans(
+            self._spool.path.parent,
+            connect=self._connect,
+            server=self._server,
+            log=self._log,
+            own=self._spool.path,
+        )
 
     def _reachable(self, now: bool, error: OnrecordError | None = None) -> None:  # noqa: FBT001 - private
         if now != self._is_reachable:
@@ -145,6 +134,35 @@ class Shipper:
                 self._log.event("recorder.reachable")
             else:
                 self._log.event("recorder.unreachable", code=error.code)
+
+
+async def ship_orphans(
+    directory: Path, *, connect: Connect, server: str, log: GuardLog, own: Path | None = None
+) -> None:
+    """Ship each spool in a directory that nobody holds, but for `own`.
+
+    Raises `OnrecordError` when the recorder cannot be reached, `OSError` when a spool cannot be read.
+    """
+    for path in orphans(directory):
+        if path == own:
+            continue
+        spool = Spool.adopt(path)
+        if spool is None:
+            continue
+        try:
+            if spool.pending:
+                async with _Link(await connect()) as link:
+                    await link.open(spool, server)
+                    await _drain(link, spool)
+                log.event("spool.adopted", source=spool.source)
+        finally:
+            spool.close()
+
+
+async def _drain(link: _Link, spool: Spool) -> None:
+    while (batch := spool.batch()) is not None:
+        await link.append(spool, batch)
+        spool.confirm(batch)
 
 
 class _Link:

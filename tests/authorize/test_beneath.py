@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from onrecord.examples.beneath import open_beneath, walk_beneath
+from onrecord.authorize.beneath import open_beneath, walk_beneath
 
 
 @pytest.fixture
