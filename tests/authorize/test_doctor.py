@@ -64,7 +64,7 @@ class TestGood:
 
     @pytest.mark.req("CP-075")
     def test_never_isolated(self, made):
-        """Nothing that can be configured makes it say isolated before the attempts exist (running.md 13)."""
+        """User mode is degraded whatever is configured (running.md 2.2)."""
         assert examine(made, server="files").isolation == "degraded"
 
     def test_shape(self, made):
@@ -236,11 +236,27 @@ class TestMachine:
 
 class TestServer:
     def test_items(self, made):
-        """With --server every item I1 to I8 has a line, and those that need an attempt say so."""
+        """With --server every item I1 to I8 has a line; while nothing runs, what needs a process was not tried."""
         names = [check.name for check in examine(made, server="files").checks if check.name[:1] == "I"]
         assert [name[:2] for name in dict.fromkeys(names)] == ["I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8"]
-        for item in ("I2 trace", "I6 resource"):
-            assert "not tried" in results(made, item, server="files")[0].detail
+        weight = {"I1 uids", "I2 trace", "I8 groups"} if os.geteuid() == 0 else {"I1 uids", "I2 trace"}
+        for item in weight:
+            assert worst(made, item, server="files") != "ok"
+        assert "not" in results(made, "I2 trace", server="files")[0].detail
+
+    def test_user_mode(self, user_mode):
+        """Acceptance 21, the other half: a whole installation in user mode is degraded, by warnings that say why."""
+        system = user_mode(servers={"files": {"command": "python3"}}).start_all()
+        try:
+            done = system.run("doctor", "--server", "files", "--json")
+        finally:
+            system.stop()
+        document = json.loads(done.stdout)
+        assert (done.returncode, document["isolation"]) == (0, "degraded"), done.stdout
+        found = {check["name"][:2]: check for check in document["checks"] if check["name"][:1] == "I"}
+        for item in ("I1", "I2", "I4", "I5", "I6", "I8"):
+            assert found[item]["result"] == "warning", item
+        assert "signal 0" in found["I2"]["detail"]
 
     def test_unknown(self, made):
         """An id that is not configured is an error, exit 2."""
@@ -309,12 +325,21 @@ class TestSystemMode:
         assert worst(made, "uids") == "failed"
 
     def test_as_agent(self, system, uid_block):
-        """The agent sees no key and can write no policy; I3, I4, I5, I7 and I8 pass; the verdict stays degraded."""
+        """While nothing runs, the agent gets at no file; what needs a process was not tried, so it is degraded."""
         _, document = self.as_agent(system, uid_block[4], uid_block[8], "--server", "files")
         found = {check["name"]: check["result"] for check in document["checks"]}
         assert document["isolation"] == "degraded"
         for name in ("I3 capabilities", "I4 sockets", "I5 files", "I7 secrets", "I8 groups", "ownership"):
             assert found[name] == "ok", name
+        for name in ("I1 uids", "I2 trace", "I6 resource"):
+            assert found[name] == "warning", name
+
+    def test_without_server(self, system, uid_block):
+        """Without --server nothing was tried, and nothing is called isolated."""
+        _, document = self.as_agent(system, uid_block[4], uid_block[8])
+        assert document["isolation"] == "degraded"
+        (said,) = (check for check in document["checks"] if check["name"] == "isolation")
+        assert "--server" in said["hint"]
 
     def test_agent_in_a_wrong_group(self, system, uid_block):
         """An agent in the record group fails I8."""

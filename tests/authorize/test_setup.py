@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from onrecord.authorize.policy import load_bundle
 from onrecord.authorize.setup import (
+    People,
     ca_certificate_path,
     ca_key_path,
     check_directory,
@@ -251,7 +252,7 @@ class TestSystemMode:
             )
         assert caught.value.code == "accounts-missing"
         assert (
-            "useradd --system --no-create-home --shell /usr/sbin/nologin nobody-has-this-name"
+            "useradd --system --user-group --no-create-home --shell /usr/sbin/nologin nobody-has-this-name"
             in caught.value.hint
         )
         assert not (short_dir / "inst").exists()
@@ -279,6 +280,82 @@ class TestSystemMode:
         assert stat.S_IMODE(found.file.stat().st_mode) == 0o644
         assert not made.signed
         assert found.keys.policy is None
+
+
+class TestPeople:
+    @pytest.mark.root
+    def test_named(self, short_dir, uid_block):
+        """Agent and operator get their uids in the starter bundle, and with a policy key it is signed at once."""
+        people = People(agent=uid_block[3], operator=uid_block[4], policy_key=short_dir / "policy.pem")
+        made = initialize(
+            short_dir / "inst", mode="system", values=numeric_principals(uid_block), people=people
+        )
+        found = made.configuration
+        bundle = load_bundle(found.policy.bundle, read_trusted_keys(found.trust.policy), mode="system")
+        assert [(one.id, one.uid) for one in bundle.callers] == [("agent", uid_block[3])]
+        (approver,) = bundle.document.approvers
+        assert (approver.id, approver.uid) == (f"uid-{uid_block[4]}", uid_block[4])
+        assert [one.uid for one in bundle.document.control_roles] == [uid_block[4]]
+        assert made.signed
+        assert found.keys.policy is None
+        assert short_dir / "policy.pem" in made.offline_keys
+        assert stat.S_IMODE((short_dir / "policy.pem").stat().st_mode) == 0o600
+
+    @pytest.mark.root
+    @pytest.mark.parametrize(
+        "people",
+        [
+            lambda b: People(agent=b[0]),
+            lambda b: People(agent=b[3], operator=b[3]),
+            lambda b: People(agent=b[2]),
+        ],
+        ids=["authority", "each other", "server"],
+    )
+    def test_shared(self, short_dir, uid_block, people):
+        """An agent with the uid of a role or of the operator is refused, and nothing is made."""
+        with pytest.raises(ConfigurationError) as caught:
+            initialize(
+                short_dir / "inst",
+                mode="system",
+                values=numeric_principals(uid_block),
+                servers={"files": {"command": "x", "user": uid_block[2]}},
+                people=people(uid_block),
+            )
+        assert caught.value.code == "uids-shared"
+        assert not (short_dir / "inst").exists()
+
+    @pytest.mark.root
+    @pytest.mark.parametrize(("agent", "code"), [(0, "user-root"), ("nobody-has-this-name", "user-unknown")])
+    def test_not_an_agent(self, short_dir, uid_block, agent, code):
+        """Root is no agent, and neither is somebody who does not exist."""
+        with pytest.raises(ConfigurationError) as caught:
+            initialize(
+                short_dir / "inst",
+                mode="system",
+                values=numeric_principals(uid_block),
+                people=People(agent=agent),
+            )
+        assert caught.value.code == code
+
+    @pytest.mark.root
+    def test_existing_key(self, short_dir, uid_block):
+        """A key that is there is never overwritten."""
+        (short_dir / "policy.pem").write_text("kept")
+        with pytest.raises(ConfigurationError) as caught:
+            initialize(
+                short_dir / "inst",
+                mode="system",
+                values=numeric_principals(uid_block),
+                people=People(policy_key=short_dir / "policy.pem"),
+            )
+        assert caught.value.code == "exists"
+        assert (short_dir / "policy.pem").read_text() == "kept"
+
+    def test_user_mode(self, short_dir):
+        """In user mode nobody is named."""
+        with pytest.raises(UsageError) as caught:
+            initialize(short_dir / "inst", mode="user", people=People(agent=1234))
+        assert caught.value.code == "usage"
 
 
 def numeric_principals(block):

@@ -274,6 +274,14 @@ class TestSystemMode:
         process = start_ready(onrecord("up", "--config", str(system.file)))
         assert stop(process) == 0
 
+    def test_kill(self, system):
+        """Kill -9 of the supervisor: the kernel ends the parts, although they have other uids."""
+        process = start_ready(onrecord("up", "--config", str(system.file)))
+        pids = child_pids(process.pid)
+        assert len(pids) == 3
+        stop(process, signal_number=signal.SIGKILL)
+        wait_for(lambda: all(is_gone(pid) for pid in pids.values()), what="the children have ended")
+
     def test_foreign_state(self, system, uid_block):
         """A state directory that belongs to the agent: no start, exit 2."""
         os.chown(system.authority_state, uid_block[4], uid_block[4])

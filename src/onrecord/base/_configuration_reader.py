@@ -32,6 +32,19 @@ SERVER_ID: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _DOMAIN: Final = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))+")
 
 
+_HOST_PORT: Final = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\]):([1-9][0-9]{0,4})", re.ASCII
+)
+
+
+def is_canary(text: str) -> bool:
+    """Say whether a text is something that `onrecord doctor` can try to reach: an absolute path or host:port."""
+    if text.startswith("/"):
+        return text.isprintable() and ".." not in text.split("/")
+    match = _HOST_PORT.fullmatch(text)
+    return match is not None and int(match[1]) < 1 << 16
+
+
 def first_mode(source: ConfigurationText) -> Mode:
     """Return `mode`, which decides about all other keys."""
     if "mode" not in source.document:
@@ -154,14 +167,14 @@ class Reader:
         for required in ("command", "user") if self._mode == "system" else ("command",):
             if values[required] is None:
                 reject(self._source, path, f"the key `{required}` is missing", code="configuration-key")
-        if values["hook"]:
-            reject(
-                self._source,
-                (*path, "hook"),
-                "the SDK hook is not built yet",
-                code=NOT_BUILT,
-                hint="write false: the relay checks the calls",
-            )
+        for canary in values["canaries"] or ():
+            if not is_canary(canary):
+                reject(
+                    self._source,
+                    (*path, "canaries"),
+                    "expected an absolute path or host:port",
+                    hint='for example "/srv/files/canary.txt", "db.example.com:5432" or "[::1]:5432"',
+                )
         values["ti_server"] = values.pop("tiServer")
         return values
 

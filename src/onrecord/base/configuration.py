@@ -120,7 +120,7 @@ class Configuration:
         )
 
     def approval_socket(self) -> Path:
-        """The authority's socket for approvers; not opened yet (running.md 13)."""
+        """The authority's socket for approvers."""
         return self.sockets.approval
 
     def control_socket(self) -> Path:

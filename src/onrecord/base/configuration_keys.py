@@ -321,8 +321,18 @@ SERVER_KEYS: Final[tuple[Key, ...]] = (
     Key(name="env_file", kind=Kind.PATH, comment="lines NAME=value with the server's secrets, mode 0600"),
     _same("env_pass", Kind.NAMES, (), "names taken over from the guard's own environment"),
     Key(name="user", kind=Kind.PRINCIPAL, modes=_SYSTEM, comment="user name or number of guard and server"),
-    _same("hook", Kind.FLAG, False, "the server itself checks by the SDK hook; not built yet"),
+    _same("hook", Kind.FLAG, False, "the server itself checks by the SDK hook; the guard only starts it"),
     _same("tiServer", Kind.TEXT, "", "server name in records while no bundle names one"),
+    Key(
+        name="canaries",
+        kind=Kind.TEXTS,
+        comment="what only the server may reach, for onrecord doctor: paths, host:port; default: roots of the policy",
+    ),
+    Key(
+        name="secret_names",
+        kind=Kind.NAMES,
+        comment="names of the variables in env_file, so that onrecord doctor can look for them at the agent",
+    ),
     Key(name="sandbox", kind=Kind.TABLE, comment="confine the server; not built yet"),
 )
 """The keys of one table `[servers.ID]`."""
@@ -334,10 +344,10 @@ SECTIONS: Final[tuple[str, ...]] = tuple(
 )
 """The table names, without `servers` and `sinks`."""
 
-EVIDENCE_NAMES: Final = ("handle",)
+EVIDENCE_NAMES: Final = ("handle", "jws")
 """Evidence types that exist."""
 
-LATER_EVIDENCE: Final = ("jws", "passkey", "otc", "otc-soft")
+LATER_EVIDENCE: Final = ("passkey", "otc", "otc-soft")
 """Evidence types that are specified and refused by name (running.md 13, call-proof.md 15)."""
 
 LATER_KEY_SCHEMES: Final = ("pkcs11", "tpm2", "kms", "awskms", "gcpkms", "azurekms", "vault")

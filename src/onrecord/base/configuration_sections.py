@@ -119,7 +119,10 @@ class LocalLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """One real tool server. `command` is an absolute path or a name to be looked up in PATH; `cwd` None: home."""
+    """One real tool server. `command` is an absolute path or a name to be looked up in PATH; `cwd` None: home.
+
+    `canaries` and `secret_names` are for `onrecord doctor`; None: nobody has said any, an empty tuple: there are none.
+    """
 
     id: str
     command: str
@@ -130,4 +133,6 @@ class Server:
     user: str | int | None
     hook: bool
     ti_server: str
+    canaries: tuple[str, ...] | None
+    secret_names: tuple[str, ...] | None
     sandbox: None

@@ -79,6 +79,9 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a program, under another principal if one is given (supplementary groups, then gid, then uid).
 
+    With `new_group` it leads a process group of its own, which can be ended as a whole. Under another principal it
+    leads a session too: the terminal of who starts it, often root, cannot be typed into (TIOCSTI).
+
     Raises `ConfigurationError` with code "cannot-start".
     """
     identity: dict[str, Any] = {}
@@ -95,7 +98,8 @@ def spawn(
             cwd=cwd,
             close_fds=True,
             umask=0o077,
-            process_group=0 if new_group else None,
+            process_group=0 if new_group and principal is None else None,
+            start_new_session=new_group and principal is not None,
             **identity,
         )
     except (OSError, subprocess.SubprocessError) as error:

@@ -19,13 +19,15 @@ def command(
         typer.Option(
             "--server",
             metavar="ID",
-            help="Check this uid's isolation from a tool server; run it as the agent.",
+            help="Try to get at this tool server and the authority; run it as the agent.",
         ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check what this uid can see of configuration, ownership, keys, certificates, policy, sockets, clocks and disk.
+
+    With --server it says isolated only if every attempt of this uid failed. The attempts are real and change nothing.
 
     Exit status 0 with warnings, 1 when a check failed.
     """

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from onrecord.authorize.setup import initialize, renew
+from onrecord.authorize.setup import People, initialize, renew
 from onrecord.base.configuration import Configuration
 from onrecord.base.configuration_keys import MODES, Mode
 from onrecord.base.dates import format_date
@@ -28,24 +28,53 @@ def command(
     renew_certificate: Annotated[
         bool, typer.Option("--renew", help="Make a new certificate for the record key, and nothing else.")
     ] = False,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="USER", help="System mode: the account that agents run under."),
+    ] = None,
+    operator: Annotated[
+        str | None,
+        typer.Option(
+            "--operator", metavar="USER", help="System mode: who approves and controls; none: who used sudo."
+        ),
+    ] = None,
+    policy_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy-key",
+            metavar="FILE",
+            help="System mode: make the key that signs the policy, trust it and sign the starter policy.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a configuration with every key, keys, certificates, trust files and a starter policy.
 
     Without DIR the usual places are used. Nothing that exists is overwritten. Without --mode, root without DIR gets
-    system mode and everybody else user mode.
+    system mode and everybody else user mode. System mode needs its users and groups first, and names those missing.
     """
+    people = People(
+        agent=_user(agent),
+        operator=_user(operator),
+        policy_key=None if policy_key is None else Path(os.path.abspath(policy_key)),
+    )
     if renew_certificate:
-        if mode is not None:
+        if mode is not None or people != People():
             raise UsageError(
-                "--renew takes no --mode", code="usage", hint="the configuration says which mode it is"
+                "--renew takes no --mode and nobody's name",
+                code="usage",
+                hint="the configuration says which mode it is",
             )
         _renew(config if directory is None else directory / "onrecord.toml", as_json=as_json)
         return
     if config is not None:
         raise UsageError("--config is for --renew", code="usage", hint="name a directory: onrecord init DIR")
-    _initialize(directory, _chosen(mode, directory), as_json=as_json)
+    _initialize(directory, _chosen(mode, directory), people, as_json=as_json)
+
+
+def _user(text: str | None) -> str | int | None:
+    return int(text) if text is not None and text.isdecimal() else text
 
 
 def _chosen(mode: str | None, directory: Path | None) -> Mode:
@@ -61,8 +90,8 @@ def _chosen(mode: str | None, directory: Path | None) -> Mode:
     return "system" if os.geteuid() == 0 and directory is None else "user"
 
 
-def _initialize(directory: Path | None, mode: Mode, *, as_json: bool) -> None:
-    made = initialize(directory, mode=mode)
+def _initialize(directory: Path | None, mode: Mode, people: People, *, as_json: bool) -> None:
+    made = initialize(directory, mode=mode, people=people)
     file = str(made.configuration.file)
     if as_json:
         emit(
@@ -81,9 +110,13 @@ def _initialize(directory: Path | None, mode: Mode, *, as_json: bool) -> None:
             note(f"  {path}")
     option = "" if directory is None else f" --config {shlex.quote(file)}"
     if made.signed:
-        note(f"next: name your tool servers in {file}, then")
+        note(
+            f"next: onrecord wrap FILE{option}, with your MCP client's file; or name your tool servers in {file};"
+        )
+        note("      then")
         note(f"      onrecord policy bind ID --root DIR{option}")
-        note(f"      onrecord policy sign{option}")
+        key = "" if people.policy_key is None else f" --key file:{shlex.quote(str(people.policy_key))}"
+        note(f"      onrecord policy sign{key}{option}")
         note(f"      onrecord up{option}")
     else:
         source = made.configuration.policy.source

@@ -19,25 +19,29 @@ if TYPE_CHECKING:
 def examine(
     configuration: Configuration, *, server: str | None = None, now: datetime.datetime | None = None
 ) -> Diagnosis:
-    """Look at everything that this uid can see; with `server`, at the isolation of this uid from that server too.
+    """Look at everything that this uid can see; with `server`, try to break its isolation from that server too.
 
-    Changes nothing. Raises `ConfigurationError` with code "server-unknown".
+    The attempts are harmless and nothing is changed. The answer is `isolated` only in system mode, with `server`, and
+    if every item of isolation passed.
+
+    Raises `ConfigurationError` with code "server-unknown".
     """
     moment = utc_now() if now is None else now
+    bundle, policy = installation.check_policy(configuration)
+    items = list(isolation.check_uids(configuration))
+    if server is not None:
+        items += isolation.check_server(configuration, server, bundle)
+    verdict = isolation.check_mode(configuration, server=server, items=items)
     checks = [
         Check("configuration", "ok", f"{configuration.file}, {configuration.mode} mode"),
-        isolation.check_mode(configuration),
-        *isolation.check_uids(configuration),
-    ]
-    if server is not None:
-        checks += isolation.check_server(configuration, server)
-    bundle, policy = installation.check_policy(configuration)
-    checks += [
+        verdict,
+        *items,
         *installation.check_ownership(configuration),
         *installation.check_keys(configuration),
         *installation.check_certificate(configuration, now=moment),
         *policy,
         *installation.check_servers(configuration, bundle),
+        *installation.check_secret_names(configuration),
         *running.check_sockets(configuration),
         *running.check_authority(configuration),
         *machine.check_clocks(now=moment),
@@ -50,4 +54,4 @@ def examine(
             "sinks are not built yet; keep the checkpoints that verify and record/append return",
         ),
     ]
-    return Diagnosis("degraded", tuple(checks))
+    return Diagnosis("isolated" if verdict.result == "ok" else "degraded", tuple(checks))

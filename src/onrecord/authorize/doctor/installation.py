@@ -17,6 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
 from onrecord.authorize.doctor.results import Check
+from onrecord.authorize.guard.environment import read_env_file
 from onrecord.authorize.ownership import is_hidden, owned_objects, problem_of
 from onrecord.authorize.policy import load_bundle
 from onrecord.authorize.setup import ca_certificate_path, ca_key_path
@@ -223,6 +224,26 @@ def check_servers(configuration: Configuration, bundle: Bundle | None) -> Iterat
             yield Check("server", "ok", f"{server.id}: {server.command}")
     if not configuration.servers:
         yield Check("server", "warning", "no tool server is configured", "add a table [servers.ID]")
+
+
+def check_secret_names(configuration: Configuration) -> Iterator[Check]:
+    """Say which names of an environment file this uid can read, and an agent could not be asked about."""
+    for server in configuration.servers.values():
+        if server.env_file is None or configuration.mode == "user":
+            continue
+        try:
+            names = read_env_file(server.env_file, owner=configuration.server_uid(server.id)).keys()
+        except OnrecordError:
+            continue  # not for this uid, or said by check_ownership
+        unsaid = sorted(names - set(server.secret_names or ()))
+        if unsaid:
+            wanted = ", ".join(f'"{name}"' for name in sorted(names))
+            yield Check(
+                "secret-names",
+                "warning",
+                f"{server.id}: the agent's doctor cannot look for {', '.join(unsaid)}",
+                f"servers.{server.id}.secret_names = [{wanted}]; leave out what is no secret",
+            )
 
 
 def _uid_of(configuration: Configuration, server: str) -> int | None:

@@ -1,31 +1,78 @@
-"""Isolation of agent, tool server and authority, as far as it can be seen without attacking.
+"""Isolation of agent, tool server and authority, proved by harmless attempts of the uid that runs this.
 
-The attempts of call-proof.md 1.5 (tracing, opening memory, stealing descriptors) belong to the second part; until
-they are made, the answer is `degraded` with this as its reason.
+`isolated` is said only if every item passed. An item that could not be tried is a warning, and the answer degraded.
+
+Source: call-proof.md 1.3, 1.5 (I1 to I8).
 """
 
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onrecord.authorize.doctor.attempts import held_capabilities, try_process, try_sudo
+from onrecord.authorize.doctor.belongings import fixed, program_trees, secrets
+from onrecord.authorize.doctor.peers import Peers, own_uids, visit
+from onrecord.authorize.doctor.reaching import (
+    replaceable,
+    try_network,
+    try_path,
+    try_socket,
+    writable,
+    writable_below,
+)
 from onrecord.authorize.doctor.results import Check, Result
+from onrecord.authorize.role_uids import role_uids, shared_uids
 from onrecord.base.configuration import user_gid
 from onrecord.base.errors import OnrecordError
-from onrecord.base.sockets import connect_unix, peer_credentials
+from onrecord.base.sockets import has_exited
 
 if TYPE_CHECKING:
+    from onrecord.authorize.policy import Bundle
     from onrecord.base.configuration import Configuration
 
-_CAPABILITIES: Final = {1: "CAP_DAC_OVERRIDE", 5: "CAP_KILL", 7: "CAP_SETUID", 19: "CAP_SYS_PTRACE"}
-_NOT_TRIED: Final = "not tried: the attempts of this item are not built yet"
+MAX_NAMED: Final = 6
+"""Things named in one line; the rest is counted."""
+
+ENGINES: Final = tuple(
+    Path(path)
+    for path in (
+        "/run/docker.sock",
+        "/run/podman/podman.sock",
+        "/run/containerd/containerd.sock",
+        "/run/incus/unix.socket",
+        "/var/lib/lxd/unix.socket",
+        "/var/snap/lxd/common/lxd/unix.socket",
+    )
+)
+"""Sockets of daemons that start anything as root for whoever may connect. The specification names sudo only."""
+
+_AS_AGENT: Final = "run it as the agent: runuser -u AGENT -- onrecord doctor --server {server}"
+_OWN_UID: Final = "the agent needs a uid of its own, and the modes that onrecord init sets"
+_EVERYDAY: Final = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 
 
-def check_mode(configuration: Configuration) -> Check:
-    """Say why the answer is degraded."""
+def check_uids(configuration: Configuration) -> Iterator[Check]:
+    """Say whether two roles of the configuration share a uid."""
+    if configuration.mode == "user":
+        return
+    try:
+        count, shared = len(role_uids(configuration)), shared_uids(configuration)
+    except OnrecordError as error:
+        yield Check.failed("uids", error)
+        return
+    if shared:
+        yield Check(
+            "uids", "failed", "roles share a uid: " + "; ".join(shared), "give each role its own user"
+        )
+    else:
+        yield Check("uids", "ok", f"{count} roles have {count} uids")
+
+
+def check_mode(configuration: Configuration, *, server: str | None, items: Collection[Check]) -> Check:
+    """Say the verdict and what it comes from; `items` are all checks that isolation stands on."""
     if configuration.mode == "user":
         return Check(
             "isolation",
@@ -33,76 +80,45 @@ def check_mode(configuration: Configuration) -> Check:
             "user mode: agent, servers and authority share one uid, so code of the agent can go around the guard",
             "onrecord init --mode system gives each role its own uid",
         )
-    return Check(
-        "isolation",
-        "warning",
-        "system mode, but isolation was not proved: the attempts of onrecord doctor --server are not built yet",
-        "until then the uids, modes and groups below are all that was looked at",
-    )
-
-
-def check_uids(configuration: Configuration) -> Iterator[Check]:
-    """Say whether two roles of the configuration share a uid."""
-    if configuration.mode == "user":
-        return
-    roles: dict[int, list[str]] = {}
-    try:
-        roles.setdefault(configuration.authority_uid, []).append("authority")
-        roles.setdefault(configuration.recorder_uid, []).append("recorder")
-        for server in configuration.servers:
-            roles.setdefault(configuration.server_uid(server), []).append(f"server {server}")
-    except OnrecordError as error:
-        yield Check.failed("uids", error)
-        return
-    shared = [f"{' and '.join(names)} (uid {uid})" for uid, names in roles.items() if len(names) > 1]
-    if shared:
-        yield Check(
-            "uids", "failed", "roles share a uid: " + "; ".join(shared), "give each role its own user"
+    if server is None:
+        return Check(
+            "isolation",
+            "warning",
+            "isolation was not tried: only the attempts of the agent itself tell what it can do",
+            _AS_AGENT.format(server="ID"),
         )
-    else:
-        yield Check("uids", "ok", f"{len(roles)} roles have {len(roles)} uids")
+    open_items = list(dict.fromkeys(check.name for check in items if check.result != "ok"))
+    if open_items:
+        weight: Result = "failed" if any(check.result == "failed" for check in items) else "warning"
+        return Check("isolation", weight, f"not proved: {', '.join(open_items)}", "see these items below")
+    return Check("isolation", "ok", f"uid {os.geteuid()} got at nothing of {server} and the authority")
 
 
-def check_server(configuration: Configuration, server: str) -> Iterator[Check]:
-    """Yield I1 to I8 of call-proof.md 1.5 for the principal that runs this, which should be the agent's.
+def check_server(configuration: Configuration, server: str, bundle: Bundle | None) -> Iterator[Check]:
+    """Yield I1 to I8 for the principal that runs this, which should be the agent's; `bundle` None: no good policy.
+
+    Root is not attacked with: it could do everything, and is no agent.
 
     Raises `ConfigurationError` with code "server-unknown".
     """
     configuration.server(server)
-    yield from _i1(configuration, server)
-    yield Check("I2 trace", "warning", _NOT_TRIED)
+    if 0 in own_uids():
+        yield Check("I1 uids", "failed", "this runs as root", _AS_AGENT.format(server=server))
+        for name in ("I2 trace", "I3 capabilities", "I4 sockets", "I5 files", "I6 resource"):
+            yield Check(name, "warning", "not tried: root can do everything, and is no agent")
+        yield _i7(configuration, server)
+        yield Check("I8 groups", "warning", "not looked at: root needs no group")
+        return
+    with visit(configuration, server) as peers:
+        yield from _i1(configuration, peers, bundle)
+        yield _i2(configuration, peers)
+        groups = peers.groups
     yield _i3()
-    yield from _i4(configuration, server)
-    yield from _i5(configuration)
-    yield Check("I6 resource", "warning", _NOT_TRIED)
+    yield _i4(configuration)
+    yield from _i5(configuration, server)
+    yield _i6(configuration, server, bundle)
     yield _i7(configuration, server)
-    yield _i8(configuration, server)
-
-
-def _i1(configuration: Configuration, server: str) -> Iterator[Check]:
-    own = os.geteuid()
-    seen = {"own": own}
-    paths = {"authority": configuration.agent_socket()}
-    if configuration.mode == "system":
-        paths["server"] = configuration.mcp_socket(server)
-    for name, path in paths.items():
-        try:
-            sock = connect_unix(path, expected_uid=None, timeout_seconds=1)
-        except OnrecordError as error:
-            yield Check(
-                "I1 uids", "warning", f"the {name} socket cannot be reached ({error.code})", "onrecord up"
-            )
-            return
-        with sock:
-            seen[name] = peer_credentials(sock).uid
-    text = ", ".join(f"{name} {uid}" for name, uid in seen.items())
-    if own == 0:
-        yield Check("I1 uids", "failed", "this runs as root", "run it as the agent's user")
-    elif len(set(seen.values())) < len(seen) or configuration.mode == "user":
-        result = _weight(configuration)
-        yield Check("I1 uids", result, f"uids are shared: {text}", "give each role its own user")
-    else:
-        yield Check("I1 uids", "ok", text)
+    yield _i8(configuration, server, groups)
 
 
 def _weight(configuration: Configuration) -> Result:
@@ -110,112 +126,236 @@ def _weight(configuration: Configuration) -> Result:
     return "warning" if configuration.mode == "user" else "failed"
 
 
+def _listed(found: Collection[str]) -> str:
+    names = list(found)
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return "; ".join(names[:MAX_NAMED]) + more
+
+
+def _i1(configuration: Configuration, peers: Peers, bundle: Bundle | None) -> Iterator[Check]:
+    name = "I1 uids"
+    own, euid = own_uids(), os.geteuid()
+    text = ", ".join([f"own {euid}", *(f"{peer.name} {peer.uid}" for peer in peers.served)])
+    found = [
+        Check(name, "warning", f"the {socket} socket cannot be reached ({reason})", "onrecord up")
+        for socket, reason in peers.silent
+    ]
+    for peer in peers.served:
+        if peer.uid != peer.expected_uid:
+            detail = f"{peer.path} is served by uid {peer.uid}, configured is {peer.expected_uid}"
+            found.append(Check(name, "failed", detail, "another process squats the path: stop it"))
+    uids = {peer.uid for peer in peers.served}
+    if configuration.mode == "user" or uids & own or len(uids) < len(peers.served) or len(own) > 1:
+        hint = "give each role its own user"
+        found.append(Check(name, _weight(configuration), f"uids are shared: {text}", hint))
+    elif bundle is None:
+        detail = f"without a good policy nobody knows whether uid {euid} is the agent"
+        found.append(Check(name, "warning", detail, "see policy below"))
+    elif euid not in {caller.uid for caller in bundle.callers}:
+        detail = f"uid {euid} is no caller of the policy, so this is not the agent"
+        found.append(Check(name, "warning", detail, "run it as the agent, or put its uid into the policy"))
+    yield from found or [Check(name, "ok", text)]
+
+
+def _i2(configuration: Configuration, peers: Peers) -> Check:
+    name = "I2 trace"
+    targets = {peer.pid: peer.pidfd for peer in peers.served if peer.pid}
+    targets |= {process.pid: process.pidfd for process in peers.processes}
+    hidden = [peer.pidfd for peer in peers.served if not peer.pid]
+    succeeded, untried = [], []
+    for pid, pidfd in (*targets.items(), *((0, one) for one in hidden)):
+        attempts = try_process(pid, pidfd)
+        reached = [one.what for one in attempts if one.outcome == "succeeded"]
+        if reached:
+            succeeded.append(f"process {pid}: {', '.join(reached)}")
+        elif pid in {peer.pid for peer in peers.served} or not has_exited(pidfd):
+            untried += [f"{one.what} ({one.reason})" for one in attempts if one.outcome == "untried"]
+    if succeeded:
+        detail = f"uid {os.geteuid()} gets at {_listed(succeeded)}"
+        return Check(
+            name, _weight(configuration), detail, "give agent, server and authority uids of their own"
+        )
+    if peers.silent or not peers.served:
+        return Check(name, "warning", "not all was tried: a part is not running", "onrecord up")
+    if untried:
+        return Check(name, "warning", f"not tried: {_listed(dict.fromkeys(untried))}", "try it again")
+    if not peers.are_all:
+        return Check(name, "warning", f"not all was tried: there are more than {len(targets)} processes")
+    if peers.real_server is False:
+        return Check(
+            name, "warning", "not tried: the guard started no real server", "see guard.log of the server"
+        )
+    count = len(targets) + len(hidden)
+    which = ", the real server among them" if peers.real_server else ""
+    tried = "ptrace, memory, environment, pidfd_getfd and signal 0"
+    return Check(name, "ok", f"{tried} were refused by {count} processes{which}")
+
+
 def _i3() -> Check:
+    name = "I3 capabilities"
     try:
-        rows = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-        effective = int(next(row for row in rows if row.startswith("CapEff:")).split()[1], 16)
-    except (OSError, StopIteration, ValueError):
-        return Check("I3 capabilities", "failed", "the effective capabilities cannot be read", "mount /proc")
-    held = [name for bit, name in _CAPABILITIES.items() if effective >> bit & 1]
+        held = held_capabilities(Path("/proc/self/status").read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError):
+        return Check(name, "failed", "the capabilities of this process cannot be read", "mount /proc")
     if held:
-        return Check("I3 capabilities", "failed", f"held: {', '.join(held)}", "take them from the agent")
-    return Check("I3 capabilities", "ok", "none of the four; sudo was not tried")
+        return Check(name, "failed", f"held: {', '.join(held)}", "take them from the agent")
+    engines = [str(path) for path in ENGINES if try_socket(path)[0] == "reached"]
+    if engines:
+        detail = f"it may ask a container engine for anything that root can do: {', '.join(engines)}"
+        return Check(name, "failed", detail, "take the agent out of the group of the engine")
+    sudo = try_sudo()
+    if sudo.outcome == "succeeded":
+        return Check(name, "failed", "sudo -n true works: it needs no password", "take sudo from the agent")
+    if sudo.outcome == "untried":
+        return Check(
+            name, "warning", f"sudo was not tried: {sudo.reason}", "look at the configuration of sudo"
+        )
+    return Check(name, "ok", f"none that goes around uids; sudo -n true fails ({sudo.reason})")
 
 
-def _i4(configuration: Configuration, server: str) -> Iterator[Check]:
-    paths = {"authority": configuration.agent_socket()}
+def _i4(configuration: Configuration) -> Check:
+    name = "I4 sockets"
+    paths = {
+        "authority": configuration.agent_socket(),
+        "approval": configuration.approval_socket(),
+        "control": configuration.control_socket(),
+        "record": configuration.record_socket(),
+    }
+    closed = ("approval", "control", "record")
     if configuration.mode == "system":
-        paths["server"] = configuration.mcp_socket(server)
-    for name, path in paths.items():
-        weak = next((part for part in (path, *path.parents) if _is_replaceable(part)), None)
-        if weak is None:
-            yield Check("I4 sockets", "ok", f"nothing on the way to the {name} socket belongs to this uid")
-        else:
-            result = _weight(configuration)
-            yield Check(
-                "I4 sockets",
-                result,
-                f"uid {os.geteuid()} can replace {weak}",
-                "the agent needs a uid of its own",
-            )
+        paths |= {f"{one}/mcp.sock": configuration.mcp_socket(one) for one in configuration.servers}
+    weak, untried = [], []
+    for socket_name, path in paths.items():
+        reason = replaceable(path, links_allowed=False)
+        if reason is not None:
+            weak.append(f"{socket_name}: {reason}")
+        if socket_name in closed:
+            reach, how = try_socket(path)
+            if reach == "reached":
+                weak.append(f"{path} {how}")
+            elif reach == "untried":
+                untried.append(f"{path} ({how})")
+    if weak:
+        return Check(name, _weight(configuration), _listed(dict.fromkeys(weak)), _OWN_UID)
+    if untried:
+        return Check(name, "warning", f"not tried: {_listed(untried)}")
+    detail = f"{len(paths)} sockets and their directories are not this uid's to change; {', '.join(closed)} are shut"
+    return Check(name, "ok", detail)
 
 
-def _is_replaceable(path: Path) -> bool:
-    """Say whether this uid owns or can write a part of a path, or it is a link; a socket itself is to be written."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return False
-    if status.st_uid == os.geteuid() or stat.S_ISLNK(status.st_mode):
-        return True
-    if stat.S_ISSOCK(status.st_mode) or (status.st_mode & stat.S_ISVTX and status.st_uid == 0):
-        return False
-    return os.access(path, os.W_OK, effective_ids=True)
-
-
-def _i5(configuration: Configuration) -> Iterator[Check]:
-    keys = configuration.keys
-    own = f"uid {os.geteuid()}"
-    uris = (keys.proof, keys.authority_journal, keys.recorder_journal, keys.record)
-    secret = [Path(uri.removeprefix("file:")) for uri in uris]
-    secret += [configuration.authority_state, configuration.recorder_state, configuration.marks("authority")]
-    bundle = configuration.policy.bundle
-    public = [configuration.file, bundle, bundle.with_name(bundle.name + ".sig"), configuration.trust.policy]
-    readable = [str(path) for path in secret if os.access(path, os.R_OK, effective_ids=True)]
-    writable = [str(path) for path in public if os.access(path, os.W_OK, effective_ids=True)]
+def _i5(configuration: Configuration, server: str) -> Iterator[Check]:
+    name = "I5 files"
     result = _weight(configuration)
+    readable, untried = [], []
+    for what, path in secrets(configuration):
+        reach, how = try_path(path)
+        if reach == "reached":
+            readable.append(f"{what} {path} {how}")
+        elif reach == "untried":
+            untried.append(f"{what} {path} ({how})")
+    changeable = {reason: None for _, path in fixed(configuration, server) if (reason := writable(path))}
+    for tree in program_trees():
+        try:
+            reason = writable(tree) or writable_below(tree)
+        except OverflowError:
+            untried.append(f"all of {tree} (too many files)")
+            continue
+        if reason is not None:
+            changeable[reason] = None
     if readable:
+        yield Check(name, result, f"uid {os.geteuid()} gets at {_listed(readable)}", _OWN_UID)
+    if changeable:
         yield Check(
-            "I5 files", result, f"{own} can read {', '.join(readable)}", "the agent needs a uid of its own"
+            name, result, _listed(changeable), "only root may write these, and the directories on the way"
         )
-    if writable:
-        yield Check(
-            "I5 files", result, f"{own} can write {', '.join(writable)}", "the agent needs a uid of its own"
-        )
-    if not readable and not writable:
-        yield Check("I5 files", "ok", f"{own} can read no key and write no policy")
+    if untried:
+        yield Check(name, "warning", f"not tried: {_listed(untried)}")
+    if not readable and not changeable and not untried:
+        detail = "no key, counter, journal, spool or environment file can be read"
+        yield Check(name, "ok", f"{detail}; no policy, anchor, configuration or program can be changed")
+
+
+def _i6(configuration: Configuration, server: str, bundle: Bundle | None) -> Check:
+    name = "I6 resource"
+    canaries = configuration.server(server).canaries
+    whose = "canary"
+    if canaries is None:
+        whose = "root of the policy"
+        entry = None if bundle is None else bundle.servers.get(server)
+        canaries = () if entry is None else tuple(entry.roots.values())
+        if not canaries:
+            hint = f'servers.{server}.canaries = ["/path", "host:port"]; [] if it has no resource of its own'
+            return Check(name, "warning", "not tried: nobody has said what only the server may reach", hint)
+    if not canaries:
+        return Check(name, "ok", f"servers.{server}.canaries says that it has no resource of its own")
+    ended = {one: try_path(Path(one)) if one.startswith("/") else try_network(one) for one in canaries}
+    reached = [f"{one} {how}" for one, (reach, how) in ended.items() if reach == "reached"]
+    unclear = [f"{one} ({how})" for one, (reach, how) in ended.items() if reach in ("missing", "untried")]
+    if reached:
+        hint = "only the server's uid may reach it"
+        return Check(name, _weight(configuration), f"uid {os.geteuid()} reaches {_listed(reached)}", hint)
+    if unclear:
+        hint = f"name in servers.{server}.canaries what is there"
+        return Check(name, "warning", f"what is not there proves nothing: {_listed(unclear)}", hint)
+    shown = _listed([f"{one} ({how})" for one, (_, how) in ended.items()])
+    return Check(name, "ok", f"out of reach, each a {whose}: {shown}")
 
 
 def _i7(configuration: Configuration, server: str) -> Check:
+    name = "I7 secrets"
+    names, is_known = secret_names(configuration, server)
+    found = sorted(names & set(os.environ))
+    if found:
+        detail = f"in this environment: {', '.join(found)}"
+        return Check(name, _weight(configuration), detail, "start the agent without them")
+    if not is_known:
+        hint = f'servers.{server}.secret_names = ["NAME"]: names, never values; [] if there are none'
+        return Check(name, "warning", "this uid cannot know the names in the environment file", hint)
+    return Check(name, "ok", f"none of {len(names)} secret names is in this environment")
+
+
+def secret_names(configuration: Configuration, server: str) -> tuple[frozenset[str], bool]:
+    """Return the names of the secrets of a server as far as this uid can know them, and whether these are all.
+
+    They are `secret_names`, `env_pass` but for everyday names, and the names in the environment file where it can be
+    read, which is not for the agent.
+    """
     entry = configuration.server(server)
-    names = set(entry.env_pass)
+    names = {one for one in entry.env_pass if one not in _EVERYDAY and not one.startswith("LC_")}
+    names |= set(entry.secret_names or ())
+    is_known = entry.env_file is None or entry.secret_names is not None
     if entry.env_file is not None:
         try:
             text = entry.env_file.read_text(encoding="utf-8", errors="replace")
         except OSError:
-            text = ""
-        names |= {row.partition("=")[0].strip() for row in text.splitlines() if "=" in row}
-    found = sorted(names & set(os.environ))
-    if found:
-        result = _weight(configuration)
-        return Check(
-            "I7 secrets", result, f"in this environment: {', '.join(found)}", "start the agent without them"
-        )
-    return Check("I7 secrets", "ok", f"none of {len(names)} known secret names is in this environment")
+            return frozenset(names), is_known
+        rows = (row.strip() for row in text.splitlines())
+        names |= {row.partition("=")[0].strip() for row in rows if "=" in row and not row.startswith("#")}
+    return frozenset(names), True
 
 
-def _i8(configuration: Configuration, server: str) -> Check:
+def _i8(configuration: Configuration, server: str, groups: Collection[int]) -> Check:
+    name = "I8 groups"
     if configuration.mode == "user":
-        return Check("I8 groups", "warning", "user mode has no groups of roles")
+        return Check(name, "warning", "user mode has no groups of roles")
     try:
         call = configuration.call_gid
         closed = {
             user_gid(configuration.authority_uid),
             user_gid(configuration.recorder_uid),
             user_gid(configuration.server_uid(server)),
-            configuration.record_gid,
+            configuration.approval_gid,
             configuration.control_gid,
-        }
+            configuration.record_gid,
+            configuration.readers_gid,
+            *groups,
+        } - {call}
     except OnrecordError as error:
-        return Check.failed("I8 groups", error)
-    own = {os.getegid(), *os.getgroups()}
+        return Check.failed(name, error)
+    own = {os.getegid(), *os.getresgid(), *os.getgroups()}
     if own & closed:
         numbers = ", ".join(map(str, sorted(own & closed)))
-        return Check(
-            "I8 groups", "failed", f"this process is in groups of other roles: {numbers}", "leave them"
-        )
+        return Check(name, "failed", f"this process is in groups of other roles: {numbers}", "leave them")
     if call not in own:
-        return Check(
-            "I8 groups", "failed", f"this process is not in the call group {call}", "join it: mcp-call"
-        )
-    return Check("I8 groups", "ok", "in the call group and in no group of another role")
+        return Check(name, "failed", f"this process is not in the call group {call}", "join it: mcp-call")
+    return Check(name, "ok", "in the call group and in no group of another role")

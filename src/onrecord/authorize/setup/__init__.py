@@ -1,5 +1,6 @@
 """Making an installation: `onrecord init`, its renewal, and the table of directories."""
 
+from onrecord.authorize.setup.accounts import People
 from onrecord.authorize.setup.initialize import (
     Initialized,
     ca_certificate_path,
@@ -19,6 +20,7 @@ from onrecord.authorize.setup.renewal import Renewed, renew
 __all__ = [
     "Directory",
     "Initialized",
+    "People",
     "Renewed",
     "ca_certificate_path",
     "ca_key_path",

@@ -8,11 +8,7 @@ Source: running.md 3 (init), 4.5 and 9.
 
 from __future__ import annotations
 
-import dataclasses
-import grp
 import os
-import pwd
-import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +18,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from onrecord.authorize.policy.signing import sign_source
 from onrecord.authorize.policy.starter import write_source
+from onrecord.authorize.setup.accounts import (
+    People,
+    identifier_of,
+    initializing_uid,
+    initializing_user,
+    require_accounts,
+    require_apart,
+)
 from onrecord.authorize.setup.certificates import make_ca, make_leaf, to_pem
 from onrecord.authorize.setup.files import Owner, give, write_new
 from onrecord.authorize.setup.places import Directory, directories, make_directories
 from onrecord.authorize.setup.template import configuration_text, draft_text
-from onrecord.base.configuration import Configuration, user_gid
+from onrecord.base.configuration import Configuration, user_gid, user_number
 from onrecord.base.dates import utc_now
 from onrecord.base.errors import ConfigurationError, UsageError, Where
 from onrecord.base.keys import (
@@ -38,7 +42,7 @@ from onrecord.base.keys import (
 
 if TYPE_CHECKING:
     import datetime
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from onrecord.authorize.setup.template import Value
     from onrecord.base.configuration_keys import Mode
@@ -101,6 +105,7 @@ def initialize(
     values: Mapping[str, Value] | None = None,
     servers: Mapping[str, Mapping[str, Value]] | None = None,
     starter: bool = True,
+    people: People | None = None,
     host: str | None = None,
     now: datetime.datetime | None = None,
 ) -> Initialized:
@@ -108,9 +113,10 @@ def initialize(
 
     `values` sets keys by full name, for instance `{"principals.authority": 59000}`; system mode needs root and
     gives each file to its principal. `starter` writes the starter policy source; where `keys.policy` is set (as
-    it is in user mode) it is signed too, so that `onrecord up` works at once.
+    it is in user mode) it is signed too, so that `onrecord up` works at once. `people` is for system mode.
 
-    Raises `ConfigurationError` with code "exists" if a file is there already, "needs-root", or as `plan` does.
+    Raises `ConfigurationError` with code "exists" if a file is there already, "user-unknown", "user-root" or
+    "uids-shared" for people, "needs-root", or as `plan` does.
     """
     configuration = plan(directory, mode=mode, values=values, servers=servers)
     if mode == "system" and os.geteuid() != 0:
@@ -119,12 +125,17 @@ def initialize(
             code="needs-root",
             hint="run it as root, or use --mode user",
         )
-    _refuse_existing(configuration)
+    people = people or People()
+    _refuse_existing(configuration, *(() if people.policy_key is None else (people.policy_key,)))
     require_accounts(configuration)
+    require_apart(configuration, people)
     before = os.umask(0o077)
     try:
         maker = _Maker(
-            configuration, host=host or socket.gethostname(), now=utc_now() if now is None else now
+            configuration,
+            people=people,
+            host=host or socket.gethostname(),
+            now=utc_now() if now is None else now,
         )
         return maker.run(starter=starter)
     finally:
@@ -146,7 +157,7 @@ def key_path(uri: str) -> Path:
     return Path(uri.removeprefix("file:"))
 
 
-def _refuse_existing(configuration: Configuration) -> None:
+def _refuse_existing(configuration: Configuration, *more: Path) -> None:
     keys, trust = configuration.keys, configuration.trust
     uris = [keys.proof, keys.authority_journal, keys.recorder_journal, keys.record, keys.policy]
     for path in (
@@ -159,6 +170,7 @@ def _refuse_existing(configuration: Configuration) -> None:
         trust.journal,
         configuration.policy.bundle,
         configuration.policy.source / "bundle.json",
+        *more,
     ):
         if os.path.lexists(path):
             raise ConfigurationError(
@@ -169,66 +181,14 @@ def _refuse_existing(configuration: Configuration) -> None:
             )
 
 
-def initializing_user() -> str:
-    """Return the name of the person at the keyboard, also below sudo, in the form of a bundle's id; never empty."""
-    name = os.environ.get("SUDO_USER") if os.geteuid() == 0 else None
-    if not name:
-        try:
-            name = pwd.getpwuid(os.getuid()).pw_name
-        except KeyError:
-            name = f"uid-{os.getuid()}"
-    return re.sub(r"[^a-z0-9._-]", "-", name.lower()).lstrip("._-")[:64] or f"uid-{os.getuid()}"
-
-
-def initializing_uid() -> int:
-    """Return the uid of the person at the keyboard, also below sudo; 0 for root alone."""
-    text = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
-    return int(text) if text.isdecimal() else os.getuid()
-
-
-def require_accounts(configuration: Configuration) -> None:
-    """Make sure that the users and groups of system mode exist.
-
-    Raises `ConfigurationError` with code "accounts-missing" and the commands that make them.
-    """
-    principals = configuration.principals
-    if principals is None:
-        return
-    users = [principals.authority, principals.recorder]
-    users += [one.user for one in configuration.servers.values() if one.user is not None]
-    groups = [
-        getattr(principals, one.name) for one in dataclasses.fields(principals) if one.name.endswith("_group")
-    ]
-    commands = [
-        f"groupadd --system {one}" for one in groups if isinstance(one, str) and not _known(grp.getgrnam, one)
-    ]
-    commands += [
-        f"useradd --system --no-create-home --shell /usr/sbin/nologin {one}"
-        for one in dict.fromkeys(users)
-        if isinstance(one, str) and not _known(pwd.getpwnam, one)
-    ]
-    if commands:
-        raise ConfigurationError(
-            f"{len(commands)} users and groups of system mode do not exist",
-            code="accounts-missing",
-            hint="; ".join(commands),
-            where=Where(file=str(configuration.file)),
-        )
-
-
-def _known(look_up: Callable[[str], object], name: str) -> bool:
-    try:
-        look_up(name)
-    except KeyError:
-        return False
-    return True
-
-
 class _Maker:
     """One run of `initialize`."""
 
-    def __init__(self, configuration: Configuration, *, host: str, now: datetime.datetime) -> None:
+    def __init__(
+        self, configuration: Configuration, *, people: People, host: str, now: datetime.datetime
+    ) -> None:
         self._configuration = configuration
+        self._people = people
         self._host = host
         self._now = now
         self._files: list[Path] = []
@@ -254,24 +214,35 @@ class _Maker:
         signed = False
         if starter:
             source = configuration.policy.source
-            written = write_source(
-                source, mode=configuration.mode, uid=initializing_uid(), approver=initializing_user()
-            )
-            self._files.extend(written)
-            if policy is not None and configuration.mode == "user":
+            self._files.extend(self._write_source(source))
+            wanted = configuration.mode == "user" or self._people.policy_key is not None
+            if policy is not None and wanted:
                 sign_source(source, bundle=configuration.policy.bundle, signer=policy)
                 bundle = configuration.policy.bundle
                 self._files += [bundle, bundle.with_name(bundle.name + ".sig")]
                 signed = True
         text = configuration_text(configuration)
         self._write(configuration.file, text.encode(), mode=self._readable)
-        policy_uri = configuration.keys.policy
+        policy_path = self._policy_path()
         return Initialized(
             configuration=configuration,
             files=tuple(self._files),
-            offline_keys=(ca_key, *(() if policy_uri is None else (key_path(policy_uri),))),
+            offline_keys=(ca_key, *(() if policy_path is None else (policy_path,))),
             signed=signed,
         )
+
+    def _write_source(self, source: Path) -> tuple[Path, ...]:
+        configuration, people = self._configuration, self._people
+        agent = None if people.agent is None else user_number(people.agent, file=configuration.file)
+        uid, approver = initializing_uid(), initializing_user()
+        if people.operator is not None:
+            uid = user_number(people.operator, file=configuration.file)
+            approver = identifier_of(str(people.operator), uid=uid)
+        return write_source(source, mode=configuration.mode, uid=uid, approver=approver, agent_uid=agent)
+
+    def _policy_path(self) -> Path | None:
+        uri = self._configuration.keys.policy
+        return self._people.policy_key or (None if uri is None else key_path(uri))
 
     def _write(self, path: Path, data: bytes, *, mode: int, owner: Owner | None = None) -> None:
         write_new(path, data, mode=mode, owner=owner)
@@ -313,11 +284,11 @@ class _Maker:
         return ca_path
 
     def _policy_key(self) -> Signer | None:
-        uri = self._configuration.keys.policy
+        path = self._policy_path()
         text = "# Who may sign the policy bundle: kid base64url-public-key comment\n"
         signer = None
-        if uri is not None:
-            signer = self._key(uri, self._own)
+        if path is not None:
+            signer = self._key(f"file:{path}", self._own)
             text += format_trusted_key(ed25519_public_bytes(signer), f"{self._host} policy")
         self._write(self._configuration.trust.policy, text.encode(), mode=self._readable)
         return signer

@@ -27,6 +27,8 @@ _EXAMPLES: Final[dict[str, Value]] = {
     "cwd": "/srv/files",
     "env_file": "/etc/onrecord/env/ID.env",
     "user": "onrecord-srv-files",
+    "canaries": ("/srv/files/canary.txt", "db.example.com:5432"),
+    "secret_names": ("EXAMPLE_TOKEN",),
 }
 
 
