@@ -69,6 +69,46 @@ class TestStatus:
         assert (by_server["filesystem"]["tools"], by_server["filesystem"]["bound"]) == (3, 3)
         assert by_server["archive"]["reported"] is False
 
+    def test_health(self, house):
+        """Counters per outcome and both latencies are complete; without a sample a percentile is null."""
+        house.start()
+        house.report()
+        before = json.loads(control(house, "status", "--json")[1])
+        empty = {"count": 0, "p50": None, "p99": None}
+        assert before["latency"] == {"issue": empty, "verify": empty}
+        with house.agent_wire() as agent, house.server_wire() as server:
+            params = house.verify_params(house.proof(agent))
+            for _ in range(2):
+                server.result("callProof/verify", params)
+            server.result("callProof/verify", params | {"evidence": None})
+        document = json.loads(control(house, "status", "--json")[1])
+        assert document["counters"] == {
+            "issue.granted": 1,
+            "verify.missing": 1,
+            "verify.replayed": 1,
+            "verify.valid": 1,
+        }
+        for method, count in (("issue", 1), ("verify", 3)):
+            latency = document["latency"][method]
+            assert latency["count"] == count
+            assert 0 < latency["p50"] <= latency["p99"]
+        assert document["recorder"]["connected"] is False
+        assert document["since"].endswith("Z")
+
+    def test_audit_mode_shows(self, house):
+        """A server that the policy does not enforce is named as such, in both forms."""
+        house.change = lambda bundle: bundle["servers"][0].update(enforce="audit")
+        house.sign_bundle()
+        house.start()
+        house.report()
+        servers = json.loads(control(house, "status", "--json")[1])["servers"]
+        assert {one["server"]: one["enforce"] for one in servers} == {
+            "archive": "required",
+            "filesystem": "audit",
+        }
+        out = " ".join(control(house, "status")[1].split())
+        assert "audit mode, calls without a proof are executed: filesystem" in out
+
     def test_text(self, house):
         """The text form names state, policy and counters."""
         house.start()

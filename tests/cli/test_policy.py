@@ -279,7 +279,10 @@ class TestBind:
         """Without --pin tools are proposed, and check refuses them until they are decided."""
         (source / "bindings" / "filesystem.json").write_text("[]")
         status, text, _ = run("bind", "filesystem", "--config", configured)
-        assert (status, "to be decided by a person:\n  read_file\n" in text) == (0, True)
+        assert (
+            status,
+            "to be decided by a person:\n  read_file: read, impact 1; path is a path\n" in text,
+        ) == (0, True)
         status, document, _ = run("check", "--config", configured, "--json")
         assert status == 1
         assert "binding-undecided" in [item["code"] for item in document["findings"]]
@@ -336,6 +339,54 @@ class TestBind:
         (tmp_path / "server.py").write_text("raise SystemExit(1)")
         status, document, _ = run("bind", "filesystem", "--pin", "--config", configured, "--json")
         assert (status, document["error"]["code"]) == (3, "server-ended")
+
+    def test_dying_server(self, run, configured, tmp_path):
+        """What a dying server says is shown, escaped, and without its own variables or other credentials."""
+        (tmp_path / "server.py").write_text(
+            "import os, sys\n"
+            "print('x' * 100_000, file=sys.stderr)\n"
+            "for number in range(30): print('line', number, file=sys.stderr)\n"
+            "print('no \\x1b[2J token', os.environ['T'], 'AKIAABCDEFGHIJKLMNOP', file=sys.stderr)\n"
+            "raise SystemExit('bad configuration')\n"
+        )
+        env_file = tmp_path / "s.env"
+        env_file.write_text("T=tok-3141592653\nU=1\n")
+        env_file.chmod(0o600)
+        configured.write_text(configured.read_text() + f'env_file = "{env_file}"\n')
+        status, _, err = run("bind", "filesystem", "--pin", "--config", configured)
+        assert status == 3
+        assert "  | bad configuration\n" in err
+        assert "  | no \\u{1b}[2J token [value of T] [credential replaced: aws-key-id]\n" in err
+        assert ("line 28" in err, "line 5" in err, "tok-3141592653" in err) == (True, False, False)
+        status, document, err = run("bind", "filesystem", "--pin", "--config", configured, "--json")
+        assert "bad configuration" not in json.dumps(document)
+
+    def test_silent_server_with_a_child(self, run, configured, tmp_path):
+        """A server that ends while its child still holds its standard error is not waited for."""
+        (tmp_path / "server.py").write_text(
+            "import os, subprocess, sys\n"
+            "subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,"
+            " start_new_session=True)\n"
+            "print('first', file=sys.stderr)\n"
+        )
+        status, document, err = run("bind", "filesystem", "--pin", "--config", configured, "--json")
+        assert (status, document["error"]["code"]) == (3, "server-ended")
+        assert "  | first\n" in err
+
+    def test_catalogue_is_offered(self, run, configured, source):
+        """When onrecord ships bindings for a server, the proposals say how to take those."""
+        (source / "bindings" / "filesystem.json").write_text("[]")
+        _, text, _ = run("bind", "filesystem", "--config", configured)
+        assert text.rstrip().endswith("the same command with --pin")
+        status, document, _ = run("bind", "filesystem", "--pin", "--config", configured, "--json")
+        assert (status, document["pinned"]) == (0, ["read_file"])
+
+    def test_proposals_in_json(self, run, configured, source):
+        """The document says for each proposal what is open."""
+        (source / "bindings" / "filesystem.json").write_text("[]")
+        _, document, _ = run("bind", "filesystem", "--config", configured, "--json")
+        (proposal,) = document["proposals"]
+        assert (proposal["tool"], proposal["decide"]) == ("read_file", ["op", "impact"])
 
     def test_running_needs_an_authority(self, run, configured):
         """--running asks the authority; without one: exit 3. It excludes --pin."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from onrecord.cli.output import JsonOption, console, emit, exit_with
+from onrecord.cli.output import JsonOption, console, emit, exit_with, note
 
 
 def command(
-    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking; no step asks yet.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve the call of step 8 without asking.")] = False,
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -25,17 +26,27 @@ def command(
 ) -> None:
     """Run real servers, a scripted agent and an injected instruction through onrecord; verify the record of it.
 
-    Exit status: 0 all steps as expected, 1 one is not, 3 could not run.
+    One step needs the approval of a person. On a terminal you are asked; elsewhere it is given, and a line says so.
+
+    Exit status: 0 all steps as expected (one whose server is not installed is named and not done), 1 one is not,
+    3 could not run.
     """
-    del yes  # the promise of the option is kept already: nothing is asked as long as there are no approvals
     from onrecord.examples.demo.driver import require_mcp
 
     require_mcp()
+    from onrecord.examples.demo.approval import Approving
     from onrecord.examples.demo.driver import run
     from onrecord.examples.demo.report import ConsoleListener, QuietListener, print_summary
 
     screen = console()
-    demonstration = run(keep=keep, listener=QuietListener() if as_json else ConsoleListener(screen))
+    # The question goes to standard error, so that standard output can be a pipe or one JSON document.
+    approving = Approving.TERMINAL if sys.stdin.isatty() and sys.stderr.isatty() else Approving.YES
+    if yes:
+        approving = Approving.YES
+    elif approving is Approving.YES:
+        note("onrecord demo: no terminal to ask on; the call of step 8 will be approved as with --yes")
+    listener = QuietListener() if as_json else ConsoleListener(screen)
+    demonstration = run(keep=keep, approving=approving, listener=listener)
     if as_json:
         emit(demonstration.to_json())
     else:

@@ -16,10 +16,10 @@ from onrecord.base.errors import ConfigurationError, KeyAccessError, UsageError,
 from onrecord.base.findings import Finding
 from onrecord.base.strict_json import ARGUMENTS_BYTES, parse_arguments
 from onrecord.cli.output import ConfigOption, JsonOption, console, emit, exit_with, visible
+from onrecord.cli.policy_bind import bind
 
 if TYPE_CHECKING:
     from onrecord.authorize.policy import Policy
-    from onrecord.authorize.policy.pinning import BindReport
     from onrecord.authorize.policy.signing import Checked
 
 app = typer.Typer(
@@ -188,93 +188,7 @@ def run_table(
     exit_with(0 if passed == len(outcomes) else 1)
 
 
-@app.command(short_help="Write bindings for the tools of a server.")
-def bind(
-    server: Annotated[str, typer.Argument(metavar="ID", help="Server id.")],
-    *,
-    pin: Annotated[
-        bool, typer.Option("--pin", help="Write pins only; bindings come from source or catalogue.")
-    ] = False,
-    running: Annotated[
-        bool,
-        typer.Option("--running", help="Start and write nothing: compare with the last report of the guard."),
-    ] = False,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root",
-            metavar="DIR",
-            help="Add the server to the source if it is new; its paths count from DIR, its only root.",
-            show_default=False,
-        ),
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy", metavar="DIR", help="Source directory; none: policy.source.", show_default=False
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-) -> None:
-    """Ask a configured server for its tools and write bindings for them into the policy source.
-
-    Without --pin each new tool gets a proposal, in which a person must decide the members listed in "decide".
-
-    Exit 0 when done, 1 when pins differ (--running), 2 when a binding does not fit the tool, 3 when the server fails.
-    """
-    from onrecord.authorize.policy import editing, pinning
-    from onrecord.authorize.policy.asking import ask_server
-
-    if pin and running:
-        raise UsageError("--pin and --running exclude each other", code="usage")
-    configuration = Configuration.load(config)
-    directory = policy or configuration.policy.source
-    added = False
-    version = None
-    if running:
-        source = pinning.ServerSource(directory, server)
-        report = pinning.compare(source, _reported(configuration, server))
-    else:
-        if root is None:  # a server that the policy does not know is refused before it is started
-            pinning.ServerSource(directory, server)
-        advertised = ask_server(configuration, server)  # and nothing is written when it cannot answer
-        if root is not None:
-            added = editing.add_server(directory, server, uid=configuration.server_uid(server), root=root)
-        source = pinning.ServerSource(directory, server)
-        report = pinning.pin(source, advertised) if pin else pinning.bind(source, advertised)
-        if added or report.pinned or report.proposed:
-            version = editing.raise_version(directory, bundle=configuration.policy.bundle)
-    if as_json:
-        emit(report.to_json() | {"added": added, "version": version})
-    else:
-        if added:
-            print(f"{server}: added to {directory / 'bundle.json'}")
-        _print_bind(report)
-        if version is not None:
-            print(f"the version in bundle.json is {version} now")
-    exit_with(1 if running and (report.changed or report.missing) else 0)
-
-
-def _reported(configuration: Configuration, server: str) -> dict[str, str]:
-    from onrecord.cli.control import ControlClient
-
-    result = ControlClient(configuration).call("control/tools", {"server": server})
-    match result:
-        case {"servers": [{"tools": [*tools]}]}:
-            return {
-                tool["name"]: tool["inputSchemaSha256"]
-                for tool in tools
-                if isinstance(tool, dict)
-                and isinstance(tool.get("name"), str)
-                and "inputSchemaSha256" in tool
-            }
-        case _:
-            raise UsageError(
-                "no guard has reported the tools of this server yet",
-                code="server-unreported",
-                hint="connect once to the server, then ask again",
-            )
+app.command(short_help="Write bindings for the tools of a server.")(bind)
 
 
 def _configuration(config: Path | None, *, needed: bool) -> Configuration | None:
@@ -393,27 +307,3 @@ def _facts_text(facts: dict[str, Any]) -> str:
         else f"{kind} " + " ".join(f"{name}={member}" for name, member in value.items())
         for kind, value in facts.items()
     )
-
-
-def _print_bind(report: BindReport) -> None:
-    if report.server_name:
-        print(visible(f"{report.server}: the server calls itself {report.server_name}"))
-    meanings = {
-        "pinned": "pinned",
-        "unchanged": "unchanged",
-        "proposed": "proposed, to be decided by a person",
-        "unbound": "advertised without a binding, and so denied",
-        "missing": "bound, and not advertised",
-        "changed": "advertised in another shape than bound, and so denied",
-    }
-    for name, meaning in meanings.items():
-        tools: tuple[str, ...] = getattr(report, name)
-        if tools:
-            print(f"{meaning}:")
-            for tool in tools:
-                print(visible(f"  {tool}"))
-    if report.proposed:
-        print(visible(f"next: look at each tool in {report.file}: op, impact and what its arguments are;"))
-        print('      correct it, and remove "decide" where you agree. Then onrecord policy check')
-    elif report.pinned:
-        print("next: onrecord policy sign")

@@ -117,7 +117,29 @@ class TestPin:
         """Of a catalogue entry only tools that the installed server advertises are taken."""
         report = pin(source, server(READ, name="example-files"))
         assert [b["tool"] for b in source.bindings()] == ["read_file"]
-        assert set(report.missing) == {"list_directory", "get_pull_request", "post_comment"}
+        assert {"list_directory", "get_pull_request", "post_comment"} <= set(report.missing)
+
+    def test_untouched_proposals(self, source):
+        """Proposals that nobody has touched give way to the catalogue; one decision, and they stay."""
+        known = server(READ, name="example-files")
+        report = bind(source, known)
+        assert report.in_catalogue
+        assert pin(source, known).pinned == ("read_file",)
+        assert "decide" not in source.bindings()[0]
+        source.file.unlink()
+        bind(source, known)
+        (proposal,) = source.bindings()
+        proposal["decide"] = ["impact"]
+        source.write([proposal])
+        assert not bind(source, known).in_catalogue
+        assert pin(source, known).unchanged == ("read_file",)
+        assert source.bindings() == [proposal]
+
+    def test_untouched_proposals_of_an_unknown_server(self, source):
+        """Without an entry in the catalogue the proposals are what there is."""
+        unknown = server(READ, name="unheard-of")
+        assert not bind(source, unknown).in_catalogue
+        assert pin(source, unknown).unchanged == ("read_file",)
 
 
 class TestBind:
@@ -214,7 +236,14 @@ def test_bindings_file_lies_below_the_source(tmp_path, name):
         ("hostname", TEXT, "host"),
         ("cmd", TEXT, "command"),
         ("amount", {"type": "number"}, "amount"),
+        ("filePath", TEXT, "path"),
+        ("outputDir", TEXT, "path"),
+        ("source-file", TEXT, "path"),
+        ("urls", {"type": "array", "items": TEXT}, "host"),
+        ("webhookUrl", TEXT, "host"),
+        ("shell_command", TEXT, "command"),
         ("body", TEXT, None),
+        ("profile", TEXT, None),
         ("path", {"type": "integer"}, None),
     ],
 )
@@ -230,7 +259,10 @@ def test_argument_proposals(name, schema, fact):
         ("deleteFile", {}, {}, "delete", 3),
         ("run", {"command": TEXT}, {"readOnlyHint": True}, "execute", 3),
         ("db_query", {"query": TEXT}, {"readOnlyHint": True}, "execute", 3),
+        ("duckdb", {"query": TEXT}, {"readOnlyHint": True}, "execute", 3),
+        ("runSQL", {"sql": TEXT}, {"readOnlyHint": True}, "execute", 3),
         ("search", {"query": TEXT}, {"readOnlyHint": True}, "read", 1),
+        ("search_feedback", {"query": TEXT}, {"readOnlyHint": True}, "read", 1),
         ("frobnicate", {}, {}, "write", 3),
         ("frobnicate", {}, {"destructiveHint": False}, "write", 2),
         ("send_mail", {}, {}, "send", 3),
@@ -253,6 +285,38 @@ def test_open_questions():
         "arguments.amount.currency",
         "arguments.any.json",
     ]
+
+
+def test_nested_targets():
+    """A path or host inside of an object cannot become a fact, so a person is asked about that argument."""
+    inner = {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"properties": {"targetUrl": TEXT}}}},
+    }
+    made = propose(
+        tool(
+            "x",
+            {
+                "job": inner,
+                "jobs": {"type": "array", "items": inner},
+                "either": {"anyOf": [{"type": "string"}, inner]},
+                "plain": {"type": "object", "properties": {"text": TEXT}},
+            },
+        ),
+        base="work",
+    )
+    questions = ["arguments.job", "arguments.jobs", "arguments.either"]
+    assert [one for one in made["decide"][2:] if not one.endswith(".json")] == questions
+
+
+def test_paths_below_a_directory_of_the_call():
+    """Where a call names a directory, what its other paths count from is a question for a person."""
+    made = propose(tool("add", {"repo_path": TEXT, "files": {"type": "array", "items": TEXT}}), base="work")
+    assert made["decide"] == ["op", "impact", "arguments.files.base"]
+    made = propose(tool("move", {"source": TEXT, "destination": TEXT}), base="work")
+    assert made["decide"] == ["op", "impact"]
+    made = propose(tool("add", {"dir": TEXT, "file": TEXT}), base=None)
+    assert made["decide"] == ["op", "impact", "arguments.dir.base", "arguments.file.base"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,6 +38,12 @@ MAX_PAGES: Final = 1000
 
 LISTING_SECONDS: Final = 30.0
 """Time for start and listing together; servers started by npx are slow the first time."""
+
+SAID_LINES: Final = 20
+"""Last lines of a failing server's standard error that are kept. The reason of an end stands at the end."""
+
+SAID_LINE_BYTES: Final = 500
+"""Bytes kept of each of these lines; a stack trace with a whole document in it helps nobody."""
 
 _INFO: Final = {"name": "onrecord", "version": __version__}
 _MODERN_META: Final = {
@@ -64,6 +72,15 @@ class AdvertisedServer:
     tools: tuple[AdvertisedTool, ...]
 
 
+class ServerFailedError(NetworkError):
+    """A server that did not answer as it should. `said` are the last lines of its standard error, as it wrote them.
+
+    They may hold anything, so they are neither in the message nor in `to_json`: whoever shows them escapes them.
+    """
+
+    said: tuple[str, ...] = ()
+
+
 def list_tools(
     argv: Sequence[str],
     *,
@@ -74,7 +91,7 @@ def list_tools(
 ) -> AdvertisedServer:
     """Start a server, ask for all pages of its tools, and end it.
 
-    Raises `ConfigurationError` with code "cannot-start", or `NetworkError` with code "server-silent",
+    Raises `ConfigurationError` with code "cannot-start", or `ServerFailedError` with code "server-silent",
     "server-ended", "server-refused" or "server-unreadable".
     """
     process = spawn(
@@ -84,13 +101,46 @@ def list_tools(
         principal=principal,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         new_group=True,
     )
+    said = _Said(process)
     try:
         return _Conversation(process, deadline=time.monotonic() + seconds).server()
+    except ServerFailedError as error:
+        _end(process)
+        error.said = said.lines()
+        raise
     finally:
         _end(process)
+
+
+class _Said:
+    """The end of what a server writes to its standard error, read all the time so that the server never waits."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        self._stream = process.stderr
+        self._lines: deque[bytes] = deque(maxlen=SAID_LINES)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        rest = b""
+        with self._stream:
+            while data := os.read(self._stream.fileno(), 65_536):
+                *lines, rest = (rest + data).split(b"\n")
+                self._lines.extend(line[:SAID_LINE_BYTES] for line in lines)
+                rest = rest[:SAID_LINE_BYTES]
+        if rest:
+            self._lines.append(rest)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the last lines. The server has ended; what a grandchild may still write is not waited for."""
+        self._thread.join(timeout=0.5)
+        return tuple(
+            line.decode("utf-8", "replace").rstrip("\r") for line in tuple(self._lines) if line.strip()
+        )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -168,7 +218,7 @@ class _Conversation:
         if isinstance(answer.get("result"), dict):
             result: dict[str, Any] = answer["result"]
             return result
-        raise NetworkError(
+        raise ServerFailedError(
             f"the server refuses {method}",
             code="server-refused",
             hint="try the server by hand; its errors go to its standard error",
@@ -233,7 +283,7 @@ class _Conversation:
         with selectors.DefaultSelector() as selector:
             selector.register(descriptor, event)
             if left <= 0 or not selector.select(left):
-                raise NetworkError(
+                raise ServerFailedError(
                     "the server did not answer in time",
                     code="server-silent",
                     hint="start it by hand and see whether it waits for something",
@@ -264,12 +314,12 @@ def _tool(entry: Any) -> AdvertisedTool:
             raise _unreadable("a tool without name or inputSchema")
 
 
-def _unreadable(what: str) -> NetworkError:
-    return NetworkError(f"the server sent {what}", code="server-unreadable")
+def _unreadable(what: str) -> ServerFailedError:
+    return ServerFailedError(f"the server sent {what}", code="server-unreadable")
 
 
-def _ended() -> NetworkError:
-    return NetworkError(
+def _ended() -> ServerFailedError:
+    return ServerFailedError(
         "the server ended before it had answered",
         code="server-ended",
         hint="start its command by hand, as its user, and read what it says",

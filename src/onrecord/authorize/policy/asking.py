@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
-from onrecord.authorize.guard.environment import server_environment
-from onrecord.authorize.policy.advertised import AdvertisedServer, list_tools
+from onrecord.authorize.guard.environment import read_env_file, server_environment
+from onrecord.authorize.policy.advertised import AdvertisedServer, ServerFailedError, list_tools
 from onrecord.base.configuration import Configuration
 from onrecord.base.errors import ConfigurationError, UsageError, Where
 from onrecord.base.processes import Principal
+from onrecord.record import credentials
+
+MIN_SECRET_CHARACTERS: Final = 4
+"""Shortest value of a variable that is taken out of what a server says: "1" and "yes" stand everywhere."""
 
 
 def ask_server(configuration: Configuration, server_id: str) -> AdvertisedServer:
     """Start the server as the guard would, and return what it advertises.
 
     Raises `UsageError` with code "needs-root" when the server has another uid and we are not root, else as
-    `Configuration.server`, `server_environment` and `list_tools` do.
+    `Configuration.server`, `server_environment` and `list_tools` do. What a failing server said is shown to a person,
+    so values of its own variables are taken out of it.
     """
     server = configuration.server(server_id)
     uid = configuration.server_uid(server_id)
@@ -42,7 +49,27 @@ def ask_server(configuration: Configuration, server_id: str) -> AdvertisedServer
             where=Where(file=str(cwd)),
             hint=f"make it, or set servers.{server_id}.cwd",
         )
-    return list_tools([server.command, *server.args], env=env, cwd=cwd, principal=principal)
+    try:
+        return list_tools([server.command, *server.args], env=env, cwd=cwd, principal=principal)
+    except ServerFailedError as error:
+        own = {name: env[name] for name in server.env_pass if name in env}
+        if server.env_file is not None:
+            own |= read_env_file(server.env_file, owner=uid)
+        error.said = without_values(error.said, own)
+        raise
+
+
+def without_values(lines: Sequence[str], secrets: Mapping[str, str]) -> tuple[str, ...]:
+    """Return lines of a server in which its own variables, and what looks like a credential, are replaced."""
+    known = sorted(secrets.items(), key=lambda one: -len(one[1]))
+    result = []
+    for line in lines:
+        text = line
+        for name, value in known:
+            if len(value) >= MIN_SECRET_CHARACTERS:
+                text = text.replace(value, f"[value of {name}]")
+        result.append(credentials.replace_in_text(text)[0])
+    return tuple(result)
 
 
 def _group_of(uid: int) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,12 +36,22 @@ class BindReport:
     unbound: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    proposals: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    in_catalogue: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return all members; `missing` are bound tools that the server does not advertise."""
+        """Return all members; `missing` are bound tools that the server does not advertise.
+
+        `proposals` say what was proposed and what a person must decide; `inCatalogue`, that --pin could take shipped
+        bindings in their place.
+        """
         lists = ("pinned", "unchanged", "proposed", "unbound", "missing", "changed")
         document: dict[str, Any] = {"server": self.server, "serverInfo": self.server_name, "file": self.file}
-        return document | {name: list(getattr(self, name)) for name in lists}
+        document |= {name: list(getattr(self, name)) for name in lists}
+        return document | {
+            "proposals": [dict(one) for one in self.proposals],
+            "inCatalogue": self.in_catalogue,
+        }
 
 
 class ServerSource:
@@ -103,14 +113,21 @@ class ServerSource:
 def pin(source: ServerSource, server: AdvertisedServer) -> BindReport:
     """Write the hashes of the installed schemas into the bindings, and change nothing else.
 
-    Bindings come from the source or, if it has none, from the catalogue by the server's name for itself. A bound tool
-    with other argument names or JSON types than the installed one is refused, and nothing is written.
+    Bindings come from the source or, if it has none, from the catalogue by the server's name for itself; proposals that
+    nobody has touched are none. A bound tool with other argument names or JSON types than the installed one is refused,
+    and nothing is written.
 
     Raises `PolicyError` with code "catalogue-unknown", "catalogue-base" or "binding-shape".
     """
     present = source.bindings()
-    bindings = _from_catalogue(source, server) if present is None else present
     tools = {tool.name: tool for tool in server.tools}
+    if (
+        present is not None
+        and catalogue.entry(server.name) is not None
+        and _untouched(source, present, tools)
+    ):
+        present = None
+    bindings = _from_catalogue(source, server) if present is None else present
     differences = [
         f"{binding['tool']}: {difference}"
         for binding in bindings
@@ -172,9 +189,9 @@ def bind(source: ServerSource, server: AdvertisedServer) -> BindReport:
         else:
             result.append(_with_pin(binding, tool.pin))
             pinned.append(tool.name)
-    proposed = [tool for tool in server.tools if tool.name not in bound]
-    result += [propose(tool, base=base) for tool in proposed]
-    if proposed or pinned:
+    proposals = [propose(tool, base=base) for tool in server.tools if tool.name not in bound]
+    result += proposals
+    if proposals or pinned:
         source.write(result)
     return BindReport(
         server=source.server_id,
@@ -182,9 +199,22 @@ def bind(source: ServerSource, server: AdvertisedServer) -> BindReport:
         file=source.name,
         pinned=tuple(pinned),
         unchanged=tuple(unchanged),
-        proposed=tuple(tool.name for tool in proposed),
+        proposed=tuple(proposal["tool"] for proposal in proposals),
         missing=tuple(name for name in bound if name not in tools),
         changed=tuple(changed),
+        proposals=tuple(proposals),
+        in_catalogue=catalogue.entry(server.name) is not None and _untouched(source, result, tools),
+    )
+
+
+def _untouched(
+    source: ServerSource, bindings: Sequence[Mapping[str, Any]], tools: Mapping[str, AdvertisedTool]
+) -> bool:
+    """Say whether all bindings are proposals as they were written: nobody has decided anything yet."""
+    base = _base_of(source)
+    return all(
+        (tool := tools.get(binding["tool"])) is not None and binding == propose(tool, base=base)
+        for binding in bindings
     )
 
 

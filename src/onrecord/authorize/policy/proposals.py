@@ -6,17 +6,24 @@ Source: running.md 4.4.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onrecord.authorize.policy.advertised import AdvertisedTool
 from onrecord.authorize.policy.facts import JSON_TYPES
 
 _PATHS: Final = frozenset(
-    {"path", "paths", "file", "files", "filename", "dir", "directory", "repo_path", "source", "destination"}
+    {"path", "paths", "file", "files", "filename", "filenames", "dir", "dirs", "directory", "directories"}
+    | {"folder", "folders", "repo_path", "source", "destination", "root", "cwd", "workspace"}
 )
-_HOSTS: Final = frozenset({"url", "uri", "endpoint", "host", "hostname", "domain"})
+_DIRECTORIES: Final = ("dir", "directory", "folder", "root", "cwd", "workspace", "repo_path", "base_path")
+_PATH_ENDS: Final = ("_path", "_paths", "_file", "_files", "_filename", "_dir", "_directory", "_folder")
+_HOSTS: Final = frozenset(
+    {"url", "urls", "uri", "uris", "endpoint", "host", "hosts", "hostname", "domain", "domains"}
+)
+_HOST_ENDS: Final = ("_url", "_urls", "_uri", "_uris", "_host", "_hostname")
 _COMMANDS: Final = frozenset({"command", "cmd", "shell", "script", "code"})
+_COMMAND_ENDS: Final = ("_command", "_cmd")
 _QUERIES: Final = frozenset({"sql", "query"})
 _AMOUNTS: Final = frozenset({"amount", "price", "total"})
 _VERBS: Final[Mapping[str, str]] = {
@@ -29,6 +36,9 @@ _VERBS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("write", "create", "update", "edit", "set", "add", "move", "rename", "commit"), "write"),
 }
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_MAX_DEPTH: Final = 16
+"""Levels of a schema that are searched for names; deeper ones count as a question for a person."""
 
 
 def json_types(schema: Any) -> frozenset[str] | None:
@@ -43,7 +53,8 @@ def json_types(schema: Any) -> frozenset[str] | None:
     else:
         names = []
         for member in ("anyOf", "oneOf"):
-            for choice in schema.get(member) or ():
+            choices = schema.get(member)
+            for choice in choices if isinstance(choices, list) else ():
                 inner = json_types(choice)
                 if inner is None:
                     return None
@@ -70,11 +81,11 @@ def propose(tool: AdvertisedTool, *, base: str | None) -> dict[str, Any]:
     for name, schema in properties.items():
         arguments[name] = _argument(name, schema, base, decide)
     op, impact = _effect(tool)
-    words = {word.lower() for word in _WORD.findall(tool.name)}
-    names = {name.lower() for name in properties}
-    if names & _COMMANDS:
+    decide += _open_bases(arguments, decide)
+    kinds = {kind_of_name(name) for name in properties}
+    if "command" in kinds:
         op, impact = "execute", max(impact, 3)
-    elif names & _QUERIES and words & {"sql", "query", "db"}:
+    elif {_plain(name) for name in properties} & _QUERIES and _speaks_sql(tool.name):
         op, impact = "execute", 3
     return {
         "tool": tool.name,
@@ -96,21 +107,76 @@ def _argument(name: str, schema: Any, base: str | None, decide: list[str]) -> di
     item_types = json_types(items)
     if "array" in types and item_types is not None and len(item_types) == 1:
         argument["items"] = next(iter(item_types))
-    lowered = name.lower()
+    kind = kind_of_name(name)
     text = types - {"null"} == {"string"} or argument.get("items") == "string"
     is_uri = isinstance(schema, dict) and schema.get("format") == "uri"
-    if text and (lowered in _HOSTS or is_uri):
+    if text and (kind == "host" or is_uri):
         argument["fact"] = "host"
-    elif text and (lowered in _PATHS or lowered.endswith("_path")):
+    elif text and kind == "path":
         argument |= {"fact": "path", "base": base or ""}
         if base is None:
             decide.append(f"arguments.{name}.base")
-    elif text and lowered in _COMMANDS:
+    elif text and kind == "command":
         argument["fact"] = "command"
-    elif lowered in _AMOUNTS and types - {"null"} <= {"number", "integer"}:
+    elif kind == "amount" and types - {"null"} <= {"number", "integer"}:
         argument |= {"fact": "amount", "currency": ""}
         decide.append(f"arguments.{name}.currency")
+    elif _holds_targets(schema):
+        decide.append(f"arguments.{name}")
     return argument
+
+
+def _open_bases(arguments: Mapping[str, Mapping[str, Any]], decide: Sequence[str]) -> list[str]:
+    """Return the questions for paths that may count from a directory which the call names, and not from the base."""
+    paths = [name for name, argument in arguments.items() if argument.get("fact") == "path"]
+    others = [name for name in paths if not _plain(name).endswith(_DIRECTORIES)]
+    questions = [f"arguments.{name}.base" for name in others] if len(others) < len(paths) else []
+    return [question for question in questions if question not in decide]
+
+
+def kind_of_name(name: str) -> str | None:
+    """Return the fact that an argument's name suggests, or None.
+
+        >>> kind_of_name("filePath"), kind_of_name("target_url"), kind_of_name("body")
+        ('path', 'host', None)
+
+    Source: running.md 4.4, with the same names in other spellings.
+    """
+    plain = _plain(name)
+    if plain in _HOSTS or plain.endswith(_HOST_ENDS):
+        return "host"
+    if plain in _PATHS or plain.endswith(_PATH_ENDS):
+        return "path"
+    if plain in _COMMANDS or plain.endswith(_COMMAND_ENDS):
+        return "command"
+    return "amount" if plain in _AMOUNTS else None
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case, its words joined by "_"."""
+    return _HUMP.sub("_", name).lower().replace("-", "_")
+
+
+def _speaks_sql(tool_name: str) -> bool:
+    lowered = tool_name.lower()
+    words = [word.lower() for word in _WORD.findall(tool_name)]
+    return "sql" in lowered or "query" in lowered or any(word.endswith("db") for word in words)
+
+
+def _holds_targets(schema: Any, depth: int = 0) -> bool:
+    """Say whether members of an object, or of objects in an array, are named like a target: no fact can reach them."""
+    if not isinstance(schema, dict):
+        return False
+    if depth == _MAX_DEPTH:
+        return True
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and any(kind_of_name(name) for name in properties):
+        return True
+    inner = [*(properties.values() if isinstance(properties, dict) else ()), schema.get("items")]
+    for member in ("anyOf", "oneOf", "allOf"):
+        choices = schema.get(member)
+        inner += choices if isinstance(choices, list) else []
+    return any(_holds_targets(one, depth + 1) for one in inner)
 
 
 def _effect(tool: AdvertisedTool) -> tuple[str, int]:

@@ -31,13 +31,17 @@ def starter_rules() -> str:
     return file.read_text(encoding="utf-8")
 
 
-def starter_document(*, mode: Mode, uid: int, approver: str, caller: str = "agent") -> dict[str, Any]:
+def starter_document(
+    *, mode: Mode, uid: int, approver: str, caller: str = "agent", agent_uid: int | None = None
+) -> dict[str, Any]:
     """Return the members of bundle.json. `uid` is that of the person who sets this up.
 
-    In user mode uids say nothing, and caller and person have the same one. In system mode the caller has a placeholder.
+    In user mode uids say nothing, and caller and person have the same one. In system mode the caller has `agent_uid`,
+    or a placeholder.
     """
     person = uid if uid not in NOBODY else PLACEHOLDER_UID + 1
     agent = person if mode == "user" else PLACEHOLDER_UID + (2 if person == PLACEHOLDER_UID else 0)
+    agent = agent if agent_uid is None else agent_uid
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
@@ -68,13 +72,19 @@ def starter_document(*, mode: Mode, uid: int, approver: str, caller: str = "agen
 
 
 def write_source(
-    directory: Path, *, mode: Mode, uid: int, approver: str, caller: str = "agent"
+    directory: Path,
+    *,
+    mode: Mode,
+    uid: int,
+    approver: str,
+    caller: str = "agent",
+    agent_uid: int | None = None,
 ) -> tuple[Path, ...]:
     """Write a source directory with the starter policy and return the files; nothing is overwritten.
 
     Raises `ConfigurationError` with code "exists" or "unwritable".
     """
-    document = starter_document(mode=mode, uid=uid, approver=approver, caller=caller)
+    document = starter_document(mode=mode, uid=uid, approver=approver, caller=caller, agent_uid=agent_uid)
     texts = {
         directory / "bundle.json": json.dumps(document, indent=1) + "\n",
         directory / "schema.cedar": rules.shipped_schema(),
