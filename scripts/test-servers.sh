@@ -37,14 +37,15 @@ environment() {
 environment venv tests/live/servers.txt
 environment fastmcp tests/live/fastmcp.txt
 
-read -r package <tests/live/servers-node.txt
-if [ "$(cat "$place/node/onrecord-servers" 2>/dev/null)" != "$package" ]; then
+mapfile -t packages <tests/live/servers-node.txt
+mark=$(sha256sum <tests/live/servers-node.txt | cut -c1-16)
+if [ "$(cat "$place/node/onrecord-servers" 2>/dev/null)" != "$mark" ]; then
     if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
-        say "npm or node is missing; the tests with $package will be skipped"
-    elif mkdir -p -- "$place/node" && npm install --silent --no-save --no-package-lock --no-audit --no-fund \
-        --prefix "$place/node" "$package" >/dev/null; then
-        echo "$package" >"$place/node/onrecord-servers"
+        say "npm or node is missing; the tests with servers from npm will be skipped"
+    elif rm -rf -- "$place/node" && mkdir -p -- "$place/node" && npm install --silent --no-save --no-package-lock \
+        --no-audit --no-fund --prefix "$place/node" "${packages[@]}" >/dev/null; then
+        echo "$mark" >"$place/node/onrecord-servers"
     else
-        say "$package could not be installed; its tests will be skipped"
+        say "what tests/live/servers-node.txt asks for could not be installed; its tests will be skipped"
     fi
 fi

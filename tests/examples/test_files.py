@@ -23,6 +23,11 @@ SCHEMAS = {
         "properties": {"number": {"type": "integer"}, "body": {"type": "string"}},
         "required": ["number", "body"],
     },
+    "request_review": {
+        "type": "object",
+        "properties": {"number": {"type": "integer"}},
+        "required": ["number"],
+    },
 }
 
 

@@ -6,12 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from live.bindings import bindings_for
+from live.clients import connect
 from support.checkout import installed_servers
 from support.runtime import child_environment, make_short_dir
 from support.uids import uid_block_or_skip
@@ -79,36 +80,27 @@ class Live:
     command: list
     cwd: Path
     children: list
+    environment: dict = field(default_factory=dict)
 
-    def direct(self, *, mode="auto"):
+    def direct(self, *, mode="auto", **more):
         """Connect to the real server itself."""
-        return self._client(self.command, mode=mode, cwd=self.cwd)
+        return self._client(self.command, mode=mode, cwd=self.cwd, env=self.environment, **more)
 
-    def guarded(self, *, mode="auto", pipe=False, proof_aware=False):
-        """Connect through `onrecord connect`, with the guard behind it."""
-        return self._client(self._connector(pipe=pipe), mode=mode, proof_aware=proof_aware)
+    def guarded(self, *, mode="auto", pipe=False, proof_aware=False, **more):
+        """Connect through `onrecord connect`, with the guard behind it. `more` are options of the client."""
+        return self._client(self.connector(pipe=pipe), mode=mode, proof_aware=proof_aware, **more)
 
     def behind(self, proxy, *, mode="auto", pipe=False):
         """Connect to a proxy that starts `onrecord connect`; `proxy` is its command, to which that is appended."""
-        return self._client([*proxy, *self._connector(pipe=pipe)], mode=mode)
+        return self._client([*proxy, *self.connector(pipe=pipe)], mode=mode)
 
-    def _connector(self, *, pipe):
+    def connector(self, *, pipe=False):
+        """Return the command of `onrecord connect` for this server."""
         own = [sys.executable, "-m", "onrecord", "connect", self.server]
         return [*own, "--config", str(self.configuration.file), *(["--pipe"] if pipe else [])]
 
-    @asynccontextmanager
-    async def _client(self, command, *, mode, cwd=None, proof_aware=False):
-        import mcp
-        from mcp.client import advertise
-
-        from onrecord.base.namespaces import CALL_PROOF_EXTENSION
-
-        with open(self.configuration.paths.state / "client.log", "ab") as log:
-            parameters = mcp.StdioServerParameters(command=command[0], args=command[1:], cwd=cwd)
-            extensions = [advertise(CALL_PROOF_EXTENSION)] if proof_aware else None
-            transport = mcp.stdio_client(parameters, errlog=log)
-            async with mcp.Client(transport, mode=mode, extensions=extensions) as client:
-                yield client
+    def _client(self, command, **options):
+        return connect(command, log=self.configuration.paths.state / "client.log", **options)
 
     def stop(self):
         """End the authority, then the recorder."""
@@ -122,7 +114,6 @@ class Live:
 def live(short_dir):
     """Return a function that starts a deployment for one server."""
     pytest.importorskip("mcp")
-    from onrecord.authorize import supervisor
     from onrecord.authorize.policy.starter import write_source
     from onrecord.authorize.setup import initialize
 
@@ -158,14 +149,86 @@ def live(short_dir):
         onrecord(configuration, "policy", "sign", str(source))
         running = Live(configuration, server, command, cwd, [])
         started.append(running)
-        with open(root / "daemons.log", "ab") as log:
-            running.children.append(supervisor.start_recorder(configuration, stderr=log))
-            running.children.append(supervisor.start_authority(configuration, stderr=log))
+        start_daemons(configuration, running.children)
         return running
 
     yield start
     for running in started:
         running.stop()
+
+
+@pytest.fixture
+def live_servers(short_dir):
+    """Return a function that starts one deployment for several servers, whose tools may all be called.
+
+    It takes {id: (command, tools as the server advertises them, environment)} and returns a `Live` for each.
+    """
+    pytest.importorskip("mcp")
+    from onrecord.authorize.policy.starter import write_source
+    from onrecord.authorize.setup import initialize
+
+    children = []
+
+    def start(servers):
+        root = short_dir / "onrecord"
+        root.mkdir(mode=0o700)
+        tables = {}
+        for server, (command, _, environment) in servers.items():
+            file = root / f"{server}.env"
+            file.write_text("".join(f"{name}={value}\n" for name, value in environment.items()))
+            file.chmod(0o600)
+            tables[server] = {
+                "command": command[0],
+                "args": tuple(command[1:]),
+                "cwd": str(short_dir),
+                "env_file": str(file),
+            }
+        configuration = initialize(root, mode="user", servers=tables, starter=False).configuration
+        source = configuration.policy.source
+        write_source(source, mode="user", uid=os.getuid() or 1, approver="ada")
+        bundle = json.loads((source / "bundle.json").read_text())
+        for server, (_, tools, _) in servers.items():
+            bundle["servers"].append(
+                {
+                    "id": server,
+                    "uid": os.getuid() or 1,
+                    "enforce": "required",
+                    "refuse_methods": [],
+                    "discloseCaller": False,
+                    "roots": {},
+                    "bases": {},
+                    "bindings": f"bindings/{server}.json",
+                }
+            )
+            (source / "bindings" / f"{server}.json").write_text(json.dumps(bindings_for(tools)))
+        bundle["limits"] |= {"issuePerSecond": 1000, "issueBurst": 1000}
+        (source / "bundle.json").write_text(json.dumps(bundle))
+        (source / "tests.json").write_text("[]")
+        onrecord(configuration, "policy", "sign", str(source))
+        start_daemons(configuration, children)
+        return {
+            server: Live(configuration, server, command, short_dir, children, environment)
+            for server, (command, _, environment) in servers.items()
+        }
+
+    yield start
+    for child in reversed(children):
+        child.send_signal(signal.SIGTERM)
+        child.wait(timeout=STOP_SECONDS)
+
+
+def start_daemons(configuration, children):
+    """Start recorder and authority; if one does not start, the test fails with what it said."""
+    from onrecord.authorize import supervisor
+    from onrecord.base.errors import OnrecordError
+
+    said = configuration.file.with_name("daemons.log")
+    with open(said, "ab") as log:
+        try:
+            children.append(supervisor.start_recorder(configuration, stderr=log))
+            children.append(supervisor.start_authority(configuration, stderr=log))
+        except OnrecordError as error:
+            pytest.fail(f"{error}\n{said.read_text()}")
 
 
 def onrecord(configuration, *arguments):

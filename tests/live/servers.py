@@ -6,6 +6,8 @@ import pytest
 
 from support.checkout import installed_servers
 
+_SCRIPTS = {"mcp-server-commands": "build/index.js"}
+
 
 def python_server(name):
     """Return the command of a server that pip installs, or skip."""
@@ -17,7 +19,7 @@ def python_server(name):
 
 def node_server(package):
     """Return the command of a server that npm installs, or skip."""
-    script = installed_servers() / "node" / "node_modules" / package / "dist" / "index.js"
+    script = installed_servers() / "node" / "node_modules" / package / _SCRIPTS.get(package, "dist/index.js")
     node = shutil.which("node")
     if node is None or not script.exists():
         pytest.skip(f"{package} is not installed; `make setup` makes .test-servers when there is node")
