@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from support.console_pages import Page, run_page
 from support.data import REPOSITORY
-from support.runtime import make_short_dir
 from support.uids import uid_block_or_skip
 
 DOCS = REPOSITORY / "docs"
+PAGES = [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
 def test_generated_pages():
@@ -46,9 +47,7 @@ def test_links(page):
         assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize(
-    "page", [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_commands_exist(page):
     """Every `onrecord VERB` in the text is a command."""
     from onrecord.cli.main import VERBS
@@ -57,75 +56,71 @@ def test_commands_exist(page):
         assert verb in VERBS, verb
 
 
-def console_steps(text: str) -> list[tuple[str, list[str]]]:
-    """Return the commands of the console blocks, each with the output lines shown for it.
-
-    A here-document is one command: its lines stand with the same prompt.
-    """
-    steps: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                if steps and "<<END" in steps[-1][0] and not steps[-1][0].endswith("\nEND"):
-                    steps[-1] = (f"{steps[-1][0]}\n{line[2:]}", [])
-                else:
-                    steps.append((line[2:], []))
-            else:
-                steps[-1][1].append(line)
-    return steps
+OWN_TEST = {"run-isolated.md": "authorize/isolation/test_page.py"}
+"""Pages that need more than a home directory, and the test that runs their commands."""
 
 
-def matches(shown: str, line: str) -> bool:
-    """Say whether an output line fits what the page shows, where `...` stands for anything."""
-    return re.fullmatch(".*".join(re.escape(part) for part in shown.split("...")), line) is not None
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_commands_run(path):
+    """Each command of a page ends well for a new user, and prints the lines that the page shows."""
+    page = Page.read(path)
+    if path.name in OWN_TEST:
+        own = Path(__file__).parent / OWN_TEST[path.name]
+        assert path.name in own.read_text(encoding="utf-8")
+        pytest.skip(f"run by {OWN_TEST[path.name]}")
+    if page.reason_not_run is not None:
+        pytest.skip(page.reason_not_run)
+    if page.steps:
+        run_page(page, uid=uid_block_or_skip()[0] if os.geteuid() == 0 else None)
 
 
-class TestTutorial:
-    def test_runs_as_written(self):
-        """Each command of the tutorial ends well for a new user, and prints the lines that the page shows."""
-        home = make_short_dir()
-        identity = []
-        if os.geteuid() == 0:  # user mode is for ordinary users
-            uid = uid_block_or_skip()[0]
-            os.chown(home, uid, uid)
-            identity = [sys.executable, "-c", (
-                "import os, sys; u = int(sys.argv[1]); os.setgroups([]); os.setgid(u); os.setuid(u);"
-                "os.execvp(sys.argv[2], sys.argv[2:])"
-            ), str(uid)]  # fmt: skip
-        steps = console_steps((DOCS / "tutorial.md").read_text(encoding="utf-8"))
-        script = ["set -m"]
-        for number, (command, _) in enumerate(steps):
-            script.append(f"echo '@@ {number}'\n{command}\necho \"@@ status $?\"")
-            if command.startswith("onrecord up"):
-                script.append(
-                    "until onrecord control status >/dev/null 2>&1; do read -t 0.2 <> <(:) || true; done"
-                )
-        environment = {
-            "HOME": str(home),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "LANG": "C.UTF-8",
-            "TMPDIR": str(home),
-        }
-        try:
-            run = subprocess.run(
-                [*identity, "bash", "-c", "\n".join(script)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                cwd=REPOSITORY,
-                env=environment,
-                timeout=100,
-            )
-        finally:
-            subprocess.run(["rm", "-rf", str(home)], check=True)
-        output = run.stdout.decode("utf-8", "replace")
-        parts = re.split(r"^@@ (\d+)\n", output, flags=re.MULTILINE)
-        assert len(parts) == 2 * len(steps) + 1, output
-        for number, (command, shown) in enumerate(steps):
-            printed = parts[2 * number + 2]
-            assert "@@ status 0" in printed, f"{command}\n{printed}"
-            lines = iter(printed.splitlines())
-            for line in shown:
-                assert any(matches(line, candidate) for candidate in lines), (
-                    f"{command}: no line {line!r} in\n{printed}"
-                )
+class TestRunner:
+    """A runner that finds nothing would pass every page."""
+
+    def page(self, tmp_path, text):
+        (tmp_path / "page.md").write_text(text)
+        return Page.read(tmp_path / "page.md")
+
+    @pytest.fixture
+    def uid(self):
+        return uid_block_or_skip()[0] if os.geteuid() == 0 else None
+
+    @pytest.mark.parametrize(
+        "block",
+        [
+            "$ false",
+            "$ echo one\ntwo",
+            "$ echo one; echo two\ntwo\none",
+            "$ echo one two\none",
+            "$ cat <<END\n$ x\n$ END\ny",
+            "$ exit 0",
+            "$ echo a\na\n$ exit 3",
+        ],
+    )
+    def test_differences(self, tmp_path, uid, block):
+        """A command that fails, other output, another order, and an early end are all noticed."""
+        with pytest.raises(AssertionError):
+            run_page(self.page(tmp_path, f"```console\n{block}\n```\n"), uid=uid)
+
+    def test_good(self, tmp_path, uid):
+        """Here-documents, variables over several blocks, `...` and lines in between are understood."""
+        text = (
+            "<!-- before: A=1 -->\n"
+            "```console\n$ cat <<END\n$ a $A\n$ b\n$ END\na 1\n$ echo one two; echo x; echo three\n...two\nthree\n```\n"
+            'text\n```console\n$ test -n "$HOME" && echo $A\n1\n```\n'
+            "<!-- not run: it would fail -->\n```console\n$ false\n```\n"
+        )
+        page = self.page(tmp_path, text)
+        assert [step.command for step in page.steps][-1].endswith("echo $A")
+        run_page(page, uid=uid)
+
+    def test_remarks(self, tmp_path):
+        """What a page needs, and that it is not run, is read from its comments."""
+        page = self.page(tmp_path, "<!-- page not run: a reason -->\n<!-- needs: a-b c -->\n")
+        assert (page.reason_not_run, page.needs, page.steps) == ("a reason", ("a-b", "c"), ())
+
+    def test_missing_program(self, tmp_path, uid):
+        """A page that needs a program which is not installed is skipped."""
+        page = self.page(tmp_path, "<!-- needs: no-such-program -->\n```console\n$ true\n```\n")
+        with pytest.raises(pytest.skip.Exception):
+            run_page(page, uid=uid)
