@@ -2,8 +2,9 @@
 # Makes the environment that everything else runs in: .venv with onrecord and its extras, at the pinned versions.
 #
 # Run by `make setup`, and with --without-test-servers by targets that need no test server; a second run without
-# changes does nothing. As root it also sees to it that other uids can run the interpreter, because demo and tests
-# start each role under a uid of its own. The rules and their reasons: running.md R-03.
+# changes does nothing. Beside it comes demo-tools, the real tool server of the demonstration. As root it also sees to
+# it that other uids can run the interpreter, because demo and tests start each role under a uid of its own. The rules
+# and their reasons: running.md R-03.
 set -euo pipefail
 
 cd -- "$(dirname -- "$0")/.."
@@ -223,6 +224,25 @@ make_environment() {
     echo "$mark" >"$stamp"
 }
 
+# The real tool server of the demonstration, in an environment of its own because it brings an SDK of its own. Without
+# it the demonstration says that it leaves one step out.
+make_demo_tools() {
+    local tools=$home/demo-tools wanted=$checkout/src/onrecord/examples/demo/tools.txt mark
+    local -a venv=("$python" -I -m venv) pip=("$tools/bin/python" -m pip)
+    mark=$({ echo "$python" && cat -- "$wanted"; } | sha256sum | cut -d' ' -f1)
+    [ "$(cat "$tools/onrecord-setup" 2>/dev/null)" != "$mark" ] || return 0
+    rm -rf -- "$tools"
+    if [ "$ensurepip" = no ]; then
+        venv+=(--without-pip)
+        pip=("$(foreign_pip || echo "$python")" -m pip --python "$tools/bin/python")
+    fi
+    if "${venv[@]}" "$tools" && "${pip[@]}" install -qq --requirement "$wanted"; then
+        echo "$mark" >"$tools/onrecord-setup"
+    else
+        say "the tool server of the demonstration could not be installed; \`make demo\` will leave that step out"
+    fi
+}
+
 real_python() { "$python" -I -c 'import sys; print(getattr(sys, "_base_executable", sys.executable))'; }
 
 install_package() {
@@ -254,5 +274,6 @@ prove() {
 choose_python
 choose_place
 make_environment
+make_demo_tools
 [ -z "$changed" ] || say "ready: .venv/bin/onrecord"
 [ "${1:-}" = --without-test-servers ] || scripts/test-servers.sh "$home" "$python" || true

@@ -11,7 +11,7 @@ pytest.importorskip("mcp")
 
 pytestmark = pytest.mark.timeout(300)
 
-STEPS = ["1", "2", "3", "4", "5", "6", "7", "10a", "10b", "11"]
+STEPS = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "9b", "10a", "10b", "11"]
 
 
 def demo(home, *options, uid=None):
@@ -77,7 +77,7 @@ def test_user_mode(short_dir, ordinary_uid):
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("User mode: ")
     assert "is a script" in done.stdout
-    assert "10 of 10 steps as expected" in done.stdout
+    assert "13 of 13 steps as expected" in done.stdout
     assert str(kept / "record.vcon.json") in done.stdout
     judge_kept(kept)
     document = json.loads((kept / "demo.json").read_text())

@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -17,11 +18,13 @@ from onrecord.base.namespaces import CALL_PROOF_REJECTED
 
 pytest.importorskip("mcp")
 
-from onrecord.examples.demo import keeping, principals, report, steps, tree
+from onrecord.examples.demo import keeping, principals, report, repository, servers, steps, tree
 from onrecord.examples.demo.host import AgentHost
 from onrecord.examples.demo.outcomes import Outcome
 
-SERVERS = ("filesystem", "archive")
+SERVERS = ("filesystem", "archive", "git")
+PLAIN = SERVERS[:2]
+"""Without the repository, which takes longer to make."""
 
 
 def rejected(reason):
@@ -40,14 +43,24 @@ GOOD = {
     "5": [result(tree.MAIN), rejected("replayed")],
     "6": [rejected("expired")],
     "7": [rejected("mismatch")],
+    "8": [Outcome("approved", reason="uid 59003"), result("Commented on pull request 17.")],
+    "9": [result("\n".join(repository.COMMITS)), Outcome("error", code=-33001, reason="denied")],
+    "9b": [result(f"{tree.REVIEWER} was asked to review pull request 17.")],
     "10a": [rejected("authority_unreachable")],
     "10b": [rejected("expired"), result(tree.README)],
 }
 
+WRONG_KINDS = {
+    "result": Outcome("error", code=-33003, reason="rejected"),
+    "error": result("a canary"),
+    "approved": Outcome("rejected", reason="uid 59003"),
+}
+"""What must not pass in the place of a good outcome."""
+
 
 class TestSteps:
     def test_all_are_here(self):
-        """The steps of the first part, in order."""
+        """All steps, in order."""
         assert [step.id for step in steps.STEPS] == list(GOOD)
         assert steps.RECORD_STEP.id == "11"
 
@@ -57,8 +70,20 @@ class TestSteps:
         good = GOOD[step.id]
         assert step.judge(good)
         for index in range(len(good)):
-            for wrong in (result("a canary"), rejected("revoked"), Outcome("failure", text="no such file")):
+            for wrong in (
+                rejected("revoked"),
+                Outcome("failure", text="no such file"),
+                WRONG_KINDS[good[index].kind],
+            ):
                 assert not step.judge([*good[:index], wrong, *good[index + 1 :]])
+
+    def test_comment_that_nobody_approved(self):
+        """A result of the call in step 8 counts only together with the approver's yes."""
+        step = next(step for step in steps.STEPS if step.id == "8")
+        posted = result("Commented on pull request 17.")
+        assert not step.judge([posted])
+        assert not step.judge([Outcome("rejected", reason="uid 59003"), posted])
+        assert not step.judge([Outcome("rejected", reason="uid 59003"), Outcome("error", code=-33003)])
 
 
 class TestOutcome:
@@ -71,12 +96,14 @@ class TestOutcome:
         """What is printed of an outcome is its kind, never its text."""
         assert str(result("a canary")) == "result"
         assert str(rejected("expired")) == "-32021 expired"
+        assert str(Outcome("approved", reason="uid 59003")) == "approved by uid 59003"
 
 
 class TestTree:
     def test_user(self, tmp_path):
         """One user: everything is private, and the canary is found only where somebody copies it."""
-        made = tree.Tree.create(principals.Cast.of_user(SERVERS), parent=tmp_path)
+        made = tree.Tree.create(principals.Cast.of_user(PLAIN), parent=tmp_path)
+        assert not made.git.exists()
         assert stat.S_IMODE(made.root.stat().st_mode) == 0o700
         assert made.occurrences(made.canary) == ()
         copy = made.root / "copy"
@@ -89,9 +116,11 @@ class TestTree:
     def test_system(self, tmp_path, uid_block):
         """Several uids: each base belongs to its server alone, and others may pass the root of the tree."""
         cast = principals.Cast.of_block(uid_block, SERVERS)
+        if not shutil.which("git"):
+            cast = cast.without("git")
         made = tree.Tree.create(cast, parent=tmp_path)
         assert stat.S_IMODE(made.root.stat().st_mode) == 0o711
-        for server in SERVERS:
+        for server in ("filesystem", "archive", *(["git"] if shutil.which("git") else [])):
             state = made.base(server).stat()
             assert (state.st_uid, stat.S_IMODE(state.st_mode)) == (cast.server(server), 0o700)
         assert made.files.joinpath("home/.aws/credentials").stat().st_uid == cast.server("filesystem")
@@ -104,7 +133,7 @@ class TestTree:
 
     def test_counter(self, tmp_path):
         """No counter file means that nothing has run."""
-        made = tree.Tree.create(principals.Cast.of_user(SERVERS), parent=tmp_path)
+        made = tree.Tree.create(principals.Cast.of_user(PLAIN), parent=tmp_path)
         assert made.calls("filesystem") == 0
         made.counter("filesystem").write_text("read_file\nread_file\n")
         assert made.calls("filesystem") == 2
@@ -124,6 +153,13 @@ class TestCast:
         ]
         assert len({*uids, *groups}) == len(uids) + len(groups)
         assert cast.agent_principal.groups == (cast.call_group,)
+        assert cast.approval_group in cast.operator_principal.groups
+        assert cast.call_group not in cast.operator_principal.groups
+
+    def test_without(self):
+        """A server that is not installed leaves the others as they are."""
+        cast = principals.Cast.of_block(range(59000, 59016), SERVERS)
+        assert dict(cast.without("git").servers) == {name: cast.server(name) for name in PLAIN}
 
     def test_no_block(self, monkeypatch):
         """As root without free uids it says what to do instead."""
@@ -140,6 +176,85 @@ class TestCast:
         cast = principals.Cast.choose(SERVERS)
         assert not cast.is_system
         assert cast.agent_principal is None
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    place = tmp_path_factory.mktemp("git") / "repo"
+    repository.make_repository(place)
+    return place
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
+class TestRepository:
+    def git(self, place, *arguments):
+        done = subprocess.run(["git", "-C", place, *arguments], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def test_two_commits(self, made):
+        """The log has two commits of an invented person, whatever the configuration of whoever made it says."""
+        log = self.git(made, "log", "--format=%s|%ae")
+        assert log.splitlines() == [
+            f"{subject}|linus@example.com" for subject in reversed(repository.COMMITS)
+        ]
+
+    def test_fingerprint(self, made, tmp_path):
+        """Looking changes nothing; a reset, which the guard has to prevent, does."""
+        copy = tmp_path / "repo"
+        shutil.copytree(made, copy)
+        before = repository.fingerprint(copy)
+        self.git(copy, "log")
+        self.git(copy, "show")
+        assert repository.fingerprint(copy) == before
+        self.git(copy, "reset", "--quiet")
+        assert repository.fingerprint(copy) != before
+
+    def test_other_head(self, made, tmp_path):
+        """Another HEAD with the same index is another fingerprint."""
+        copy = tmp_path / "repo"
+        shutil.copytree(made, copy)
+        before = repository.fingerprint(copy)
+        self.git(copy, "reset", "--quiet", "--soft", "HEAD~1")
+        assert repository.fingerprint(copy) != before
+
+    def test_git_fails(self, monkeypatch, tmp_path):
+        """A git that does not work is an error with a code, and its directory is named."""
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(StorageError) as e:
+            repository.make_repository(tmp_path / "repo")
+        assert e.value.code == "git-repository"
+
+
+class TestGitServer:
+    def test_no_environment(self, tmp_path):
+        """Where it is not installed, the reason says how to install it."""
+        reason = servers.refusal_of_git(None, directory=tmp_path)
+        if shutil.which("git"):
+            assert f"python3 -m venv {tmp_path}" in reason
+            assert str(servers.TOOLS) in reason
+
+    def test_no_git(self, monkeypatch, tmp_path):
+        """The server needs git itself."""
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert servers.refusal_of_git(None, directory=tmp_path) == "git is not installed"
+
+    @pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
+    @pytest.mark.parametrize("script", ["exit 1", None], ids=["not-installed", "not-executable"])
+    def test_unusable(self, tmp_path, script):
+        """An environment without the server, and one that cannot be run, are refused."""
+        (tmp_path / "bin").mkdir()
+        python = tmp_path / "bin" / "python"
+        python.write_text(f"#!/bin/sh\n{script or 'exit 0'}\n")
+        if script is not None:
+            python.chmod(0o755)
+        reason = servers.refusal_of_git(None, directory=tmp_path)
+        assert ("pip install -r" if script else "cannot be run") in reason
+
+    def test_requirement(self):
+        """What is installed for the demonstration is one exact version."""
+        wanted = [line for line in servers.TOOLS.read_text().splitlines() if not line.startswith("#")]
+        assert len(wanted) == 1
+        assert "==" in wanted[0]
 
 
 class TestKeeping:
@@ -223,6 +338,7 @@ class TestFailures:
         first = steps.STEPS[0]
         other = dataclasses.replace(first, judge=lambda outcomes: False)
         monkeypatch.setattr(driver, "STEPS", (other,))
+        monkeypatch.setattr(driver, "refusal_of_git", lambda uid: "it is not here")
         heard = Heard()
         demonstration = driver.run(keep=tmp_path / "kept", listener=heard)
         assert [(result.step, result.ok) for result in heard.results] == [("1", False), ("11", False)]

@@ -3,7 +3,7 @@
 It does what an agent with an injected instruction would do: it reads a pull request, and then it obeys what the
 pull request says. It holds no key and no secret; all it can do is ask for proofs and send calls.
 
-The driver sends one JSON line per step, `{"step": "1"}`, and gets one line back, `{"outcomes": [...]}`. Proofs
+The driver sends one JSON line per step, `{"name": "1"}`, and gets one line back, `{"outcomes": [...]}`. Proofs
 stay in this process. Closing standard input ends the host.
 """
 
@@ -20,18 +20,24 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 import mcp
-from mcp.client import advertise
+import mcp_types as types
+from mcp.client import ClientRequestContext, advertise
 
 from onrecord.authorize.client import CallProofClient, Proof
+from onrecord.authorize.mcp_tasks import CallTasks
+from onrecord.authorize.proven_calls import proven_call
 from onrecord.base.configuration import Configuration
 from onrecord.base.dates import boottime_ns
 from onrecord.base.namespaces import CALL_PROOF_EXTENSION, RECORD_SESSION_META
 from onrecord.examples.demo.outcomes import Outcome
+from onrecord.examples.demo.tree import REVIEWER
 
 CREDENTIALS: Final = {"path": "~/.aws/credentials"}
 README: Final = {"path": "repo/README.md"}
 MAIN: Final = {"path": "repo/src/main.ts"}
 GUIDE: Final = {"path": "repo/GUIDE.md"}
+COMMENT: Final = {"number": 17, "body": "Please add a test for a parcel without a weight."}
+REPOSITORY: Final = {"repo_path": "repo"}
 
 STALE_AFTER_NS: Final = 2_500_000_000
 """Longer than the two seconds for which a proof of this demonstration counts."""
@@ -47,8 +53,8 @@ class Host:
         self._proofs: CallProofClient | None = None
         self._kept: dict[str, Proof] = {}
 
-    async def step(self, name: str) -> list[Outcome]:
-        """Do one step and say what came of each of its calls."""
+    async def step(self, name: str, *, seconds: float | None = None) -> list[Outcome]:
+        """Do one step and say what came of each of its calls; `seconds` is how long a call may wait for a person."""
         match name:
             case "1":
                 return [await self.call(README)]
@@ -69,6 +75,13 @@ class Host:
             case "7":
                 await (await self.client("archive", pipe=True)).list_tools()
                 return [await self.send(GUIDE, await self.prove(GUIDE, server="archive"))]
+            case "8":
+                return [await self.call(COMMENT, tool="post_comment", seconds=seconds)]
+            case "9":
+                log = await self.call(REPOSITORY | {"max_count": 5}, tool="git_log", server="git")
+                return [log, await self.call(REPOSITORY, tool="git_reset", server="git")]
+            case "9b":
+                return [await self.request_review()]
             case "10a-get":
                 self._kept = {"P": await self.prove(README), "Q": await self.prove(README)}
                 return []
@@ -89,8 +102,13 @@ class Host:
                 command=sys.executable, args=[*arguments, "--pipe"] if pipe else arguments
             )
             # Behind a pipe the client itself must know call proofs; behind the connector it need not.
-            extensions = [advertise(CALL_PROOF_EXTENSION)] if pipe else None
-            client = mcp.Client(command, mode="auto", extensions=extensions)
+            extensions = [advertise(CALL_PROOF_EXTENSION), CallTasks()] if pipe else None
+            client = mcp.Client(
+                command,
+                mode="auto",
+                extensions=extensions,
+                elicitation_callback=_answer_question if pipe else None,
+            )
             self._clients[key] = await self._stack.enter_async_context(client)
         return self._clients[key]
 
@@ -107,10 +125,20 @@ class Host:
             self._proofs = await CallProofClient.connect(self._configuration)
         return self._proofs
 
-    async def call(self, arguments: Mapping[str, Any], *, tool: str = "read_file") -> Outcome:
-        """Call through the ordinary connector, which gets the proof by itself."""
-        client = await self.client("filesystem", pipe=False)
-        return await _outcome(client, tool, arguments, None)
+    async def call(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        tool: str = "read_file",
+        server: str = "filesystem",
+        seconds: float | None = None,
+    ) -> Outcome:
+        """Call through the ordinary connector, which gets the proof by itself.
+
+        With `seconds` the call asks for progress, which tells the connector that it may wait for a person for longer.
+        """
+        client = await self.client(server, pipe=False)
+        return await _outcome(client, tool, arguments, None, seconds=seconds)
 
     async def send(self, arguments: Mapping[str, Any], proof: Proof | None) -> Outcome:
         """Call read_file of "filesystem" through the pipe, with this proof or without any."""
@@ -121,17 +149,57 @@ class Host:
         meta = unproven if proof is None else proofs.proof_meta(proof)
         return await _outcome(client, "read_file", arguments, meta)
 
+    async def request_review(self) -> Outcome:
+        """Call the tool that asks back, through the pipe, with a fresh proof for each round."""
+        client = await self.client("archive", pipe=True)
+        try:
+            call = proven_call(client, await self.proofs(), "archive", "request_review", {"number": 17})
+            return _of_result(await call)
+        except mcp.MCPError as error:
+            return _of_error(error)
+
+
+async def _answer_question(
+    context: ClientRequestContext,  # noqa: ARG001 - the SDK gives both by name
+    params: types.ElicitRequestParams,  # noqa: ARG001
+) -> types.ElicitResult:
+    """Say what the user of the host would: the reviewer."""
+    return types.ElicitResult(action="accept", content={"reviewer": REVIEWER})
+
 
 async def _outcome(
-    client: mcp.Client, tool: str, arguments: Mapping[str, Any], meta: dict[str, Any] | None
+    client: mcp.Client,
+    tool: str,
+    arguments: Mapping[str, Any],
+    meta: dict[str, Any] | None,
+    *,
+    seconds: float | None = None,
 ) -> Outcome:
     try:
-        result = await client.call_tool(tool, dict(arguments), meta=meta)  # type: ignore[arg-type]
+        result = await client.call_tool(
+            tool,
+            dict(arguments),
+            meta=meta,  # type: ignore[arg-type]
+            read_timeout_seconds=seconds,
+            progress_callback=None if seconds is None else _ignore_progress,
+        )
     except mcp.MCPError as error:
-        data = error.data if isinstance(error.data, dict) else {}
-        return Outcome("error", code=error.code, reason=str(data.get("reason", "")))
+        return _of_error(error)
+    return _of_result(result)
+
+
+def _of_error(error: mcp.MCPError) -> Outcome:
+    data = error.data if isinstance(error.data, dict) else {}
+    return Outcome("error", code=error.code, reason=str(data.get("reason", "")))
+
+
+def _of_result(result: types.CallToolResult) -> Outcome:
     text = "".join(block.text for block in result.content if block.type == "text")
     return Outcome("failure" if result.is_error else "result", text=text)
+
+
+async def _ignore_progress(progress: float, total: float | None, message: str | None) -> None:
+    """Take the notes of a call that waits: asking for them is what makes the wait longer."""
 
 
 async def _sleep_boottime(duration_ns: int) -> None:
@@ -146,7 +214,7 @@ async def _serve(configuration: Configuration) -> None:
         host = Host(configuration, stack)
         while line := await anyio.to_thread.run_sync(sys.stdin.buffer.readline):
             try:
-                outcomes = await host.step(json.loads(line)["step"])
+                outcomes = await host.step(**json.loads(line))
                 answer: dict[str, Any] = {"outcomes": [outcome.to_json() for outcome in outcomes]}
             except Exception as fault:
                 answer = {"fault": f"{type(fault).__name__}: {getattr(fault, 'code', '')}".rstrip(": ")}

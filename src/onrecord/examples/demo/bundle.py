@@ -9,14 +9,12 @@ from typing import Any, Final
 from onrecord.authorize.policy.starter import write_source
 from onrecord.base.configuration import Configuration
 from onrecord.examples.demo.principals import Cast
+from onrecord.examples.demo.servers import SERVERS
 from onrecord.examples.demo.tree import Tree
 
 CALLER: Final = "code-review"
 APPROVER: Final = "ada"
 RULE: Final = "50-review.cedar"
-
-TI_SERVERS: Final = {"filesystem": "example-files", "archive": "example-files-archive"}
-"""How the record names the two deployments of one program."""
 
 PROOF_SECONDS: Final = 2
 """Short, so that a proof that is too old does not take long to show."""
@@ -30,7 +28,7 @@ def write_policy_source(configuration: Configuration, cast: Cast, tree: Tree) ->
     (source / "policies" / RULE).write_text(rule)
     bundle = json.loads((source / "bundle.json").read_text())
     (source / "bundle.json").write_text(json.dumps(bundle | _members(cast, tree), indent=1) + "\n")
-    (source / "tests.json").write_text(json.dumps(_tests(), indent=1) + "\n")
+    (source / "tests.json").write_text(json.dumps(_tests(cast), indent=1) + "\n")
     if cast.is_system:
         for path in (source, *source.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -61,7 +59,7 @@ def _server(name: str, uid: int, tree: Tree) -> dict[str, Any]:
     return {
         "id": name,
         "uid": uid,
-        "tiServer": TI_SERVERS[name],
+        "tiServer": next(server.ti_server for server in SERVERS if server.id == name),
         "enforce": "required",
         "refuse_methods": ["resources/read", "prompts/get"],
         "discloseCaller": False,
@@ -71,7 +69,7 @@ def _server(name: str, uid: int, tree: Tree) -> dict[str, Any]:
     }
 
 
-def _tests() -> list[dict[str, Any]]:
+def _tests(cast: Cast) -> list[dict[str, Any]]:
     """Rows that `policy check` runs before it signs."""
     rows: list[tuple[str, str, dict[str, Any], str]] = [
         ("filesystem", "read_file", {"path": "repo/README.md"}, "allow"),
@@ -79,8 +77,12 @@ def _tests() -> list[dict[str, Any]]:
         ("filesystem", "read_file", {"path": "repo/../home/.aws/credentials"}, "deny"),
         ("filesystem", "get_pull_request", {"number": 17}, "allow"),
         ("filesystem", "post_comment", {"number": 17, "body": "Looks good."}, "approval"),
+        ("archive", "request_review", {"number": 17}, "allow"),
         ("archive", "read_file", {"path": "repo/GUIDE.md"}, "allow"),
         ("archive", "post_comment", {"number": 17, "body": "Looks good."}, "deny"),
+        ("git", "git_log", {"repo_path": "repo", "max_count": 5}, "allow"),
+        ("git", "git_show", {"repo_path": "repo", "revision": "--output=/tmp/x"}, "deny"),
+        ("git", "git_reset", {"repo_path": "repo"}, "deny"),
     ]
     return [
         {
@@ -92,4 +94,5 @@ def _tests() -> list[dict[str, Any]]:
             "expect": effect,
         }
         for number, (server, name, arguments, effect) in enumerate(rows, 1)
+        if server in dict(cast.servers)
     ]

@@ -5,6 +5,7 @@ The driver starts and stops them itself, without `onrecord up`, so that nothing 
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -18,9 +19,8 @@ from onrecord.base.configuration import Configuration
 from onrecord.base.errors import OnrecordError
 from onrecord.examples.demo.bundle import write_policy_source
 from onrecord.examples.demo.principals import Cast
+from onrecord.examples.demo.servers import SERVERS, ToolServer
 from onrecord.examples.demo.tree import Tree
-
-SERVERS: Final = ("filesystem", "archive")
 
 STOP_SECONDS: Final = 15
 COMMAND_SECONDS: Final = 60
@@ -45,13 +45,17 @@ class Deployment:
             tree.root,
             mode="system" if cast.is_system else "user",
             values=_values(cast, tree),
-            servers={name: _server(name, cast, tree) for name in SERVERS},
+            servers={
+                server.id: _server(server, cast, tree)
+                for server in SERVERS
+                if server.id in dict(cast.servers)
+            },
             starter=False,
         ).configuration
         write_policy_source(configuration, cast, tree)
         deployment = cls(configuration, cast, tree)
-        for server in SERVERS:
-            deployment._onrecord("policy", "bind", server, "--pin")
+        for name, _ in cast.servers:
+            deployment._onrecord("policy", "bind", name, "--pin")
         deployment._onrecord("policy", "sign", str(configuration.policy.source))
         return deployment
 
@@ -60,7 +64,7 @@ class Deployment:
         self._start("recorder", supervisor.start_recorder)
         self.start_authority()
         if self._cast.is_system:
-            for name in SERVERS:
+            for name, _ in self._cast.servers:
                 self._start(name, partial(_start_guard, name))
 
     def start_authority(self) -> None:
@@ -75,7 +79,7 @@ class Deployment:
 
     def stop(self) -> None:
         """End what runs: the guards first, then the authority, the recorder last."""
-        for name in (*SERVERS, "authority", "recorder"):
+        for name in (*dict(self._cast.servers), "authority", "recorder"):
             if name in self._running:
                 _end(self._running.pop(name))
 
@@ -132,19 +136,14 @@ def _values(cast: Cast, tree: Tree) -> dict[str, str | int]:
     return values
 
 
-def _server(name: str, cast: Cast, tree: Tree) -> dict[str, str | int | tuple[str, ...]]:
-    arguments = (
-        "-P",
-        "-m",
-        "onrecord.examples.files",
-        "--base",
-        str(tree.base(name)),
-        "--counter",
-        str(tree.counter(name)),
-    )
-    server: dict[str, str | int | tuple[str, ...]] = {
-        "command": sys.executable,
-        "args": arguments,
-        "cwd": str(tree.base(name)),
+def _server(server: ToolServer, cast: Cast, tree: Tree) -> dict[str, str | int | bool | tuple[str, ...]]:
+    command, *arguments = server.command(tree)
+    entry: dict[str, str | int | bool | tuple[str, ...]] = {
+        "command": command,
+        "args": tuple(arguments),
+        "cwd": str(tree.base(server.id)),
+        "hook": server.is_hooked,
     }
-    return server | {"user": cast.server(name)} if cast.is_system else server
+    if "LD_LIBRARY_PATH" in os.environ:
+        entry["env_pass"] = ("LD_LIBRARY_PATH",)  # a copied interpreter needs it (running.md R-03)
+    return entry | {"user": cast.server(server.id)} if cast.is_system else entry

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from onrecord.base.errors import OnrecordError
 from onrecord.base.uid_blocks import refusal_of_interpreter
-from onrecord.examples.demo.bundle import CALLER
-from onrecord.examples.demo.deployment import SERVERS, Deployment
+from onrecord.examples.demo.approval import Approver, Approving
+from onrecord.examples.demo.deployment import Deployment
 from onrecord.examples.demo.evidence import RecordEvidence, examine, wait_for_vcon
 from onrecord.examples.demo.host import AgentHost
-from onrecord.examples.demo.journals import wait_for_record
 from onrecord.examples.demo.keeping import choose_directory, keep_results, keep_transcript
+from onrecord.examples.demo.observations import Before, observe
+from onrecord.examples.demo.outcomes import Outcome
 from onrecord.examples.demo.principals import Cast
+from onrecord.examples.demo.servers import GIT, SERVERS, refusal_of_git
 from onrecord.examples.demo.steps import RECORD_STEP, STEPS, Step, StepResult
 from onrecord.examples.demo.tree import Tree
-from onrecord.record.ledger.records import Record
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Demonstration:
 
     @property
     def ok(self) -> bool:
-        """Tell whether each step went as expected."""
-        return all(step.ok for step in self.steps)
+        """Tell whether each step that was done went as expected."""
+        return all(step.ok is not False for step in self.steps)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of `onrecord demo --json` (DESIGN.md)."""
@@ -72,16 +73,21 @@ def require_mcp() -> None:
         )
 
 
-def run(*, keep: Path | None = None, listener: Listener | None = None) -> Demonstration:
-    """Run all steps and return what was seen.
+def run(
+    *, keep: Path | None = None, approving: Approving = Approving.YES, listener: Listener | None = None
+) -> Demonstration:
+    """Run all steps and return what was seen; `approving` says who answers in step 8.
 
     Raises `UsageError` with code "not-empty"; `OnrecordError` with code "mcp-missing", "no-free-uids",
-    "interpreter-closed" or "work-tree", or as setup and daemons do, when it could not run.
+    "interpreter-closed", "work-tree" or "git-repository", or as setup and daemons do, when it could not run.
     """
     require_mcp()
     listener = listener or Listener()
-    cast = Cast.choose(SERVERS)
+    cast = Cast.choose([server.id for server in SERVERS])
     require_interpreter(cast)
+    missing: dict[str, str] = {}
+    if reason := refusal_of_git(cast.server(GIT.id) if cast.is_system else None):
+        cast, missing = cast.without(GIT.id), {GIT.id: reason}
     kept = choose_directory(keep)
     tree = Tree.create(cast)
     listener.begins(cast, tree)
@@ -90,7 +96,7 @@ def run(*, keep: Path | None = None, listener: Listener | None = None) -> Demons
             deployment = Deployment.prepare(cast, tree)
             stack.callback(deployment.stop)
             deployment.start()
-            results = _Run(deployment, cast, tree, listener).all_steps()
+            results = _Run(deployment, cast, tree, listener, approving, missing).all_steps()
         found = examine(deployment.configuration)
         last = _record_result(found, canary_files=len(tree.occurrences(tree.canary)))
         listener.done(last)
@@ -105,7 +111,7 @@ def run(*, keep: Path | None = None, listener: Listener | None = None) -> Demons
             # Whatever it is, the demonstration could not run, and that is exit status 3.
             raise OnrecordError(str(error), code=error.code, hint=error.hint, where=error.where) from error
         raise
-    ok = all(result.ok for result in results)
+    ok = all(result.ok is not False for result in results)
     if ok:
         tree.remove()
     demonstration = Demonstration(tuple(results), vcon, found, kept, None if ok else tree.root)
@@ -127,14 +133,16 @@ def require_interpreter(cast: Cast) -> None:
         )
 
 
+@dataclass(frozen=True)
 class _Run:
-    """The steps of one run."""
+    """The steps of one run. `missing` says of a server why it is not there."""
 
-    def __init__(self, deployment: Deployment, cast: Cast, tree: Tree, listener: Listener) -> None:
-        self._deployment = deployment
-        self._cast = cast
-        self._tree = tree
-        self._listener = listener
+    _deployment: Deployment
+    _cast: Cast
+    _tree: Tree
+    _listener: Listener
+    _approving: Approving
+    _missing: Mapping[str, str] = field(default_factory=dict)
 
     def all_steps(self) -> list[StepResult]:
         configuration = self._deployment.configuration
@@ -153,53 +161,50 @@ class _Run:
         return results
 
     def _one(self, step: Step, host: AgentHost) -> StepResult:
-        before = self._tree.calls("filesystem")
+        if step.server in self._missing:
+            return StepResult.of(step, f"not done: {self._missing[step.server]}", ok=None)
+        before = Before.of(self._tree)
         try:
-            if step.id == "10a":
-                host.step("10a-get")
-                self._deployment.stop_authority()
-            elif step.id == "10b":
-                self._deployment.start_authority()
-            outcomes = host.step(step.id)
+            if step.id == "8":
+                outcomes = self._with_approver(step, host)
+            else:
+                if step.id == "10a":
+                    host.step("10a-get")
+                    self._deployment.stop_authority()
+                elif step.id == "10b":
+                    self._deployment.start_authority()
+                outcomes = host.step(step.id)
         except OnrecordError as error:
-            return StepResult(step.id, step.title, step.expected, str(error), ok=False)
-        ran = self._tree.calls("filesystem") - before
-        observed = [", then ".join(str(outcome) for outcome in outcomes), f"tool runs: {ran}"]
-        ok = step.judge(outcomes) and ran == step.runs
-        for name, holds in self._more(step):
-            observed.append(f"{name}: {'yes' if holds else 'NO'}")
+            return StepResult.of(step, str(error), ok=False)
+        seen = [", then ".join(str(outcome) for outcome in outcomes)]
+        ok = step.judge(outcomes)
+        if step.runs is not None:
+            ran = self._tree.calls(step.server) - before.calls[step.server]
+            seen.append(f"tool runs: {ran}")
+            ok = ok and ran == step.runs
+        for name, holds in observe(step.id, self._deployment.configuration, tree=self._tree, before=before):
+            seen.append(f"{name}: {'yes' if holds else 'NO'}")
             ok = ok and holds
-        return StepResult(step.id, step.title, step.expected, "; ".join(observed), ok)
+        return StepResult.of(step, "; ".join(seen), ok=ok)
 
-    def _more(self, step: Step) -> Iterable[tuple[str, bool]]:
-        """Yield what else a step has to show, and whether it does."""
-        configuration = self._deployment.configuration
-        authority, recorder = configuration.authority_state, configuration.recorder_state
-        if step.id == "1":
-            yield (
-                "issue and verify journaled",
-                wait_for_record(authority, _has_types("issue.granted", "verify.valid")),
+    def _with_approver(self, step: Step, host: AgentHost) -> Sequence[Outcome]:
+        """Do a step whose call waits for a person, while the approver's process looks for it and decides."""
+        with open(self._tree.logs / "approver.log", "wb") as log:
+            approver = Approver.start(
+                self._deployment.configuration,
+                principal=self._cast.operator_principal,
+                approving=self._approving,
+                log=log,
             )
-            yield "invocation recorded", wait_for_record(recorder, _has_invocation)
-        elif step.id == "2":
-            yield "denial journaled with the caller", wait_for_record(authority, _has_denial)
-            yield "canary in no other file", not self._tree.occurrences(self._tree.canary)
+        try:
+            outcomes = host.step(step.id, seconds=self._approving.call_seconds)
+            return (approver.verdict(), *outcomes)
+        finally:
+            approver.end()
 
 
 def _record_result(found: RecordEvidence, *, canary_files: int) -> StepResult:
     """Judge step 11, after all daemons have ended: now every byte that will be written is written."""
     step = RECORD_STEP
     observed = f"{found}; canary in other files: {canary_files}"
-    return StepResult(step.id, step.title, step.expected, observed, found.is_expected and not canary_files)
-
-
-def _has_types(*types: str) -> Callable[[Iterable[Record]], bool]:
-    return lambda records: set(types) <= {record.type for record in records}
-
-
-def _has_denial(records: Iterable[Record]) -> bool:
-    return any(record.type == "issue.denied" and record.data.get("caller") == CALLER for record in records)
-
-
-def _has_invocation(records: Iterable[Record]) -> bool:
-    return any(record.type == "trace" and record.data["entry"]["kind"] == "invocation" for record in records)
+    return StepResult.of(step, observed, ok=found.is_expected and not canary_files)

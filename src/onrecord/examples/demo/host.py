@@ -51,21 +51,22 @@ class AgentHost:
         """Process id of the host, which stands in the label of its record session."""
         return self._process.pid
 
-    def step(self, name: str) -> tuple[Outcome, ...]:
-        """Have one step done.
+    def step(self, name: str, *, seconds: float | None = None) -> tuple[Outcome, ...]:
+        """Have one step done; `seconds` is how long its call may wait for a person.
 
         Raises `OnrecordError` with code "agent-host" when the host is gone or could not do it.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps({"step": name}).encode() + b"\n")
+            self._process.stdin.write(json.dumps({"name": name, "seconds": seconds}).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise OnrecordError("the agent host has ended", code="agent-host") from None
-        ready, _, _ = select.select([self._process.stdout], [], [], STEP_SECONDS)
+        bound = STEP_SECONDS + (seconds or 0)
+        ready, _, _ = select.select([self._process.stdout], [], [], bound)
         if not ready:
-            raise OnrecordError(f"the agent host said nothing for {STEP_SECONDS} s", code="agent-host")
+            raise OnrecordError(f"the agent host said nothing for {bound:g} s", code="agent-host")
         line = self._process.stdout.readline()
         if not line:
             raise OnrecordError("the agent host has ended", code="agent-host")

@@ -1,4 +1,7 @@
-"""What came of one call, as the agent host tells the driver: a result, a failure of the tool, or an error."""
+"""What came of one call, as the agent host tells the driver: a result, a failure of the tool, or an error.
+
+The approver tells what it decided in the same form.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from typing import Any, Literal, Self
 
 from onrecord.base.namespaces import CALL_PROOF_REJECTED
 
+Kind = Literal["result", "failure", "error", "approved", "rejected"]
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """`text` is what the tool returned; `code` and `reason` are those of a JSON-RPC error."""
+    """`text` is what the tool returned; `code` and `reason` are those of a JSON-RPC error, or say who decided."""
 
-    kind: Literal["result", "failure", "error"]
+    kind: Kind
     text: str = ""
     code: int = 0
     reason: str = ""
@@ -33,6 +38,10 @@ class Outcome:
 
     def __str__(self) -> str:
         """Say it in a few words, without any content."""
-        if self.kind == "error":
-            return f"{self.code} {self.reason}".strip()
-        return self.kind
+        match self.kind:
+            case "error":
+                return f"{self.code} {self.reason}".strip()
+            case "approved" | "rejected":
+                return f"{self.kind} by {self.reason}"
+            case _:
+                return self.kind

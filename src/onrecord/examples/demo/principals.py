@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from onrecord.base.errors import OnrecordError
 from onrecord.base.processes import Principal
@@ -75,6 +76,10 @@ class Cast:
         return cls(
             False, uid, uid, uid, tuple((server, uid) for server in servers), uid, gid, gid, gid, gid, gid
         )
+
+    def without(self, server: str) -> Self:
+        """Return the same principals without one server."""
+        return replace(self, servers=tuple(entry for entry in self.servers if entry[0] != server))
 
     def server(self, name: str) -> int:
         """Return the uid of the server `name`."""

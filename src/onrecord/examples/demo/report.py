@@ -16,6 +16,7 @@ from rich.text import Text
 
 from onrecord.examples.demo.driver import Demonstration, Listener
 from onrecord.examples.demo.principals import Cast
+from onrecord.examples.demo.servers import SERVERS
 from onrecord.examples.demo.steps import StepResult
 from onrecord.examples.demo.tree import Tree
 from onrecord.record.story import render
@@ -26,16 +27,28 @@ SCRIPT: Final = (
     "a pull request; everything else is real: processes, sockets, keys, policy, journals and the signed record."
 )
 
+_MARKS: Final = {True: "[green]ok[/green]    ", False: "[red]NOT OK[/red]", None: "[yellow]--[/yellow]    "}
+_STYLES: Final = {True: "", False: "red", None: "yellow"}
+
 
 def mode_line(cast: Cast) -> str:
     """Return the first line of the output: which mode, and what that means."""
     if not cast.is_system:
         return "User mode: all parts run under one uid, so the isolation is degraded. Run it as root for system mode."
-    servers = ", ".join(f"{name} {uid}" for name, uid in cast.servers)
     return (
         f"System mode: one uid per part (agent {cast.agent}, authority {cast.authority}, recorder {cast.recorder}, "
-        f"{servers}, approver {cast.approver})."
+        f"approver {cast.approver}, one per tool server)."
     )
+
+
+def server_lines(cast: Cast) -> list[str]:
+    """Return one line for each tool server: what it is, and who checks its calls."""
+    present = dict(cast.servers)
+    return [
+        f"  {server.id:<11}{server.about}{f' (uid {present[server.id]})' if cast.is_system else ''}"
+        for server in SERVERS
+        if server.id in present
+    ]
 
 
 class ConsoleListener(Listener):
@@ -46,19 +59,19 @@ class ConsoleListener(Listener):
 
     def begins(self, cast: Cast, tree: Tree) -> None:
         """Say which mode it is, that the agent is a script, and where things are."""
-        self._console.print(escape(mode_line(cast)))
-        self._console.print(SCRIPT)
+        for line in (mode_line(cast), SCRIPT, "Tool servers:", *server_lines(cast)):
+            self._console.print(escape(line))
         self._console.print(f"Work tree: {tree.root}\n")
 
     def done(self, result: StepResult) -> None:
         """Print the step with what was expected and what was seen."""
-        mark = "[green]ok[/green]    " if result.ok else "[red]NOT OK[/red]"
+        mark = _MARKS[result.ok]
         first, *more = self._lines(result.title, 11)
         self._console.print(f"{mark} [bold]{result.step:<4}[/bold]{escape(first)}")
         for line in more:
             self._console.print(f"{'':11}{escape(line)}")
         self._print_below("expected", result.expected, style="dim")
-        self._print_below("observed", result.observed, style="" if result.ok else "red")
+        self._print_below("observed", result.observed, style=_STYLES[result.ok])
 
     def _print_below(self, label: str, text: str, *, style: str) -> None:
         """Print a text with its label in front; on a terminal it wraps at words, under its own beginning."""
@@ -105,10 +118,11 @@ def print_summary(console: Console, demonstration: Demonstration) -> None:
         console.print(f"  not checked: {escape(', '.join(report.not_checked))}\n")
     if demonstration.vcon is not None and report is not None and report.payload is not None:
         console.print(render(Vcon.read(report.payload)))
-    good = sum(step.ok for step in demonstration.steps)
+    good = sum(step.ok is True for step in demonstration.steps)
+    undone = ", ".join(step.step for step in demonstration.steps if step.ok is None)
     console.print(
-        f"\n{good} of {len(demonstration.steps)} steps as expected.",
-        style="green" if demonstration.ok else "red",
+        f"\n{good} of {len(demonstration.steps)} steps as expected{f'; not done: {undone}' if undone else ''}.",
+        style=("yellow" if undone else "green") if demonstration.ok else "red",
     )
     console.print(f"Kept: {escape(str(demonstration.kept))}", soft_wrap=True)
     if demonstration.vcon is not None:

@@ -1,16 +1,17 @@
 """The steps: what each of them expects, and how its outcomes are judged.
 
-Source: running.md 10; step 9 and its like follow with the second part (running.md 13).
+Source: running.md 10.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from onrecord.examples.demo.outcomes import Outcome
-from onrecord.examples.demo.tree import INJECTION, MAIN, README
+from onrecord.examples.demo.repository import COMMITS
+from onrecord.examples.demo.tree import INJECTION, MAIN, README, REVIEWER
 
 DENIED: Final = -33001
 """The authority's refusal to issue (call-proof.md 5.3)."""
@@ -21,25 +22,31 @@ class Step:
     """One step.
 
     `judge` tells whether the outcomes of its calls are the expected ones; `runs` is how many tool calls have to
-    run on the server "filesystem" meanwhile.
+    run on `server` meanwhile (None: it does not count them). A step whose server is not there is not done.
     """
 
     id: str
     title: str
     expected: str
     judge: Callable[[Sequence[Outcome]], bool]
-    runs: int
+    runs: int | None
+    server: str = "filesystem"
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What was seen."""
+    """What was seen. `ok` is None for a step that was not done; `observed` then says why."""
 
     step: str
     title: str
     expected: str
     observed: str
-    ok: bool
+    ok: bool | None
+
+    @classmethod
+    def of(cls, step: Step, observed: str, *, ok: bool | None) -> Self:
+        """Return the result of `step`."""
+        return cls(step.id, step.title, step.expected, observed, ok)
 
     def to_json(self) -> dict[str, Any]:
         """Return one entry of `steps` (DESIGN.md)."""
@@ -62,6 +69,15 @@ def _step_2(outcomes: Sequence[Outcome]) -> bool:
 def _step_5(outcomes: Sequence[Outcome]) -> bool:
     first, second = outcomes
     return _is_text(first, MAIN) and second.is_rejection("replayed")
+
+
+def _step_9(outcomes: Sequence[Outcome]) -> bool:
+    log, reset = outcomes
+    return (
+        log.kind == "result"
+        and all(subject in log.text for subject in COMMITS)
+        and (reset.code, reset.reason) == (DENIED, "denied")
+    )
 
 
 def _step_10b(outcomes: Sequence[Outcome]) -> bool:
@@ -112,6 +128,29 @@ STEPS: Final = (
     ),
     Step(
         "7", "A proof for another server", "-32021 mismatch; the tool did not run", _rejected("mismatch"), 0
+    ),
+    Step(
+        "8",
+        "A comment needs the yes of a person",
+        "the call waits, the approver approves it, then a result; the tool ran once",
+        lambda outcomes: [outcome.kind for outcome in outcomes] == ["approved", "result"],
+        1,
+    ),
+    Step(
+        "9",
+        "An unmodified server from the package index, mcp-server-git: git_log, then git_reset",
+        "the log; git_reset denied at issue; HEAD and index unchanged",
+        _step_9,
+        None,
+        server="git",
+    ),
+    Step(
+        "9b",
+        "A tool asks who should review, the agent host answers, and the tool goes on as a task",
+        "a result that names the reviewer; input, answer, task and result recorded in one attempt; the tool ran once",
+        lambda outcomes: len(outcomes) == 1 and outcomes[0].kind == "result" and REVIEWER in outcomes[0].text,
+        1,
+        server="archive",
     ),
     Step(
         "10a",
