@@ -67,6 +67,7 @@ class Bench:
         self.client_bytes = []
         self.server_bytes = []
         self.later = []
+        self.settled = 0
         self.relay = Relay(
             "1",
             rules=RelayRules(
@@ -88,10 +89,14 @@ class Bench:
             log=self.log,
             to_client=self.client_bytes.append,
             to_server=self.server_bytes.append,
+            settled=self._settled,
             later=self.later.append,
         )
         if settle:
             self.settle()
+
+    def _settled(self):
+        self.settled += 1
 
     def settle(self, tools=()):
         """Open the connection as a legacy client does, and let the server list its tools."""

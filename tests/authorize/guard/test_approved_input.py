@@ -182,3 +182,81 @@ def test_an_approved_round_makes_the_whole_call_approved(bench):
     assert update(it, 3, "t", inputResponses={})["error"]["code"] == -32021
     assert PROOF_META not in json.dumps(it.server)
     assert PROOF["value"] not in json.dumps(it.server)
+
+
+def test_input_cannot_run_ahead_of_its_task(bench):
+    """Ids of tasks may be guessed: while an approved call is on its way, an unknown task may be its task."""
+    it = bench(verdict=None)
+    it.call()
+    assert update(it, 9, "t1", inputResponses={}) is None
+    it.verifier.waiting[0](APPROVED)
+    assert (it.client[-1]["id"], it.client[-1]["error"]["data"]) == (9, {"reason": "missing"})
+    assert update(it, 10, "t1", inputResponses={})["error"]["code"] == -32021
+    it.answer(7, {"content": []})
+    assert update(it, 11, "t1", inputResponses={}) is None
+    assert [one["method"] for one in it.server] == ["tools/call", "tasks/update"]
+
+
+def test_a_known_task_gets_its_input_beside_an_approved_call(bench):
+    """It belongs to a call of its own, which nobody had to approve."""
+    it = bench()
+    start_task(it, 7, "open")
+    it.verifier.at_once = APPROVED
+    it.call(8)
+    assert update(it, 9, "open", inputResponses={}) is None
+    assert it.server[-1]["method"] == "tasks/update"
+
+
+def test_an_update_without_an_id_is_dropped(bench):
+    """A server may take a request that asks for no answer all the same."""
+    it = bench(verdict=APPROVED)
+    start_task(it, 7, "t")
+    it.send({"jsonrpc": "2.0", "method": "tasks/update", "params": {"taskId": "t", "inputResponses": {}}})
+    assert [one["method"] for one in it.server] == ["tools/call"]
+    assert len(it.client) == 1
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"taskId": "t", "input_responses": {}},
+        {"taskId": "t", "InputResponses": {}},
+        {"task_id": "t", "inputResponses": {}},
+        {"taskid": "t", "taskId": "other", "inputResponses": {}},
+        {"taskId": ["t"], "inputResponses": {}},
+        {"inputResponses": {}},
+    ],
+)
+def test_odd_spellings_bring_no_input(bench, params):
+    """A lenient server might understand them, so after an approved task they are refused."""
+    it = bench(verdict=APPROVED)
+    start_task(it, 7, "t")
+    it.send({"jsonrpc": "2.0", "id": 9, "method": "tasks/update", "params": params})
+    assert it.client[-1]["error"]["data"] == {"reason": "missing"}
+    assert [one["method"] for one in it.server] == ["tools/call"]
+
+
+def test_without_any_approved_call_odd_updates_are_the_servers_business(bench):
+    """Nothing is refused that no approval is about."""
+    it = bench()
+    start_task(it, 7, "t")
+    it.send(
+        {
+            "jsonrpc": "2.0",
+            "id": 9,
+            "method": "tasks/update",
+            "params": {"task_id": "t", "inputResponses": {}},
+        }
+    )
+    assert it.server[-1]["id"] == 9
+
+
+def test_a_question_about_an_approved_task_of_another_connection(bench):
+    """A server that keeps its tasks outside of its process gets no input through the second connection either."""
+    first, second = bench(verdict=APPROVED), bench("two")
+    second.relay._approved_input._tasks = first.relay._approved_input._tasks
+    start_task(first, 7, "t")
+    second.call()
+    ask(second, _meta={"io.modelcontextprotocol/related-task": {"taskId": "t"}})
+    assert second.client == []
+    assert second.server[-1]["result"] == {"action": "cancel"}

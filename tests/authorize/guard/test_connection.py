@@ -107,3 +107,17 @@ def test_the_end_comes_after_the_lines(ends):
     assert not ended
     relay.let_go()
     assert (relay.taken[-1], ended) == (b"last", [1])
+
+
+def test_a_client_that_does_not_read_is_not_read(ends):
+    """Each line may need an answer: a flood of broken ones must not fill the memory of the guard."""
+    connection, relay, side = ends
+    side.data_received(b"x\n")
+    relay.let_go()
+    connection.client_slow()
+    side.data_received(b"y\nz\n")
+    assert (relay.taken, side.transport.reads) == ([b"x"], False)
+    relay.let_go()
+    assert (relay.taken, side.transport.reads) == ([b"x"], False)
+    connection.client_fast()
+    assert (relay.taken, side.transport.reads) == ([b"x", b"y", b"z"], True)

@@ -7,7 +7,7 @@ import pytest
 
 from onrecord.authorize.guard.checkpoints import CheckpointFile
 from onrecord.authorize.guard.environment import read_env_file, server_environment
-from onrecord.authorize.guard.log import BYTES_PER_SECOND, FILE_BYTES, GuardLog, escape
+from onrecord.authorize.guard.log import ALERTS_PER_SECOND, BYTES_PER_SECOND, FILE_BYTES, GuardLog, escape
 from onrecord.base.dates import ManualClock
 from onrecord.base.errors import ConfigurationError, StorageError
 
@@ -112,6 +112,20 @@ def test_a_flood_is_counted(tmp_path):
     assert len(text) < BYTES_PER_SECOND + 2000
     assert "log.dropped lines=" in text
     assert text.splitlines()[-1].endswith("guard after")
+
+
+def test_a_flood_of_alerts_stays_in_the_file(tmp_path, capsys):
+    """A client can cause them; whoever reads standard error slowly must not hold up the guard."""
+    clock = ManualClock()
+    log = GuardLog(tmp_path / "guard.log", clock=clock)
+    for _ in range(ALERTS_PER_SECOND + 5):
+        log.alert("call.without-id")
+    clock.advance(1)
+    log.alert("after")
+    log.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert (len(lines), lines[-1]) == (ALERTS_PER_SECOND + 1, "onrecord guard: after")
+    assert len((tmp_path / "guard.log").read_text().splitlines()) == ALERTS_PER_SECOND + 6
 
 
 def test_the_log_is_bounded_and_private(tmp_path):

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from onrecord.authorize.guard.mcp_content import bare_url, error_content, error_kind, needs_care, storable
+from onrecord.authorize.guard.mcp_content import (
+    bare_url,
+    error_content,
+    error_kind,
+    input_responses,
+    needs_care,
+    storable,
+)
 from onrecord.authorize.guard.mcp_events import ABSENT, Attempts, Observation
 from support.data import shared_data
 
@@ -355,3 +362,47 @@ def test_content_that_strict_readers_refuse_is_made_storable():
 def test_urls_lose_what_may_be_secret(url, bare):
     """PR-06: no userinfo, query or fragment."""
     assert bare_url(url) == bare
+
+
+@pytest.mark.parametrize("method", [[], {}, 7, None, True])
+def test_a_method_that_is_no_text_means_nothing(method):
+    """A server can send it; neither connection nor record may break."""
+    assert started().from_server({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}) == []
+
+
+@pytest.mark.parametrize("request_id", ["7", " 7", "+7", "0_7", "\u0667"])
+def test_a_cancellation_by_text_is_recorded(request_id):
+    """The SDKs take it for that of request 7 and end the call, so the record has to show why."""
+    message = {"method": "notifications/cancelled", "params": {"requestId": request_id}}
+    observed = started().from_client(message["method"], message, now_ns=0)
+    assert [(one.kind, one.call) for one in observed] == [("cancel", "1.1")]
+
+
+@pytest.mark.parametrize("request_id", ["8", "x", "", "7.0", "9" * 5000, True, 7.0, None])
+def test_a_cancellation_of_nothing_is_not(request_id):
+    """Other texts are no number of a request; a very long one is not even tried."""
+    message = {"method": "notifications/cancelled", "params": {"requestId": request_id}}
+    assert started().from_client(message["method"], message, now_ns=0) == []
+
+
+def test_a_round_after_a_cancelled_one_can_be_cancelled_too():
+    """The call goes on, so it counts as running, and its end is recorded."""
+    attempts = started()
+    cancelled = {"params": {"requestId": 7, "reason": "tired"}}
+    attempts.from_client("notifications/cancelled", cancelled, now_ns=0)
+    attempts.from_server({"id": 7, "result": {"resultType": "input_required", "requestState": "st"}})
+    attempt = attempts.continued("d", "st")
+    attempts.resume(attempt, 8, token=None, responses=None, approved=False)
+    assert attempts.running == 1
+    again = attempts.from_client(
+        "notifications/cancelled", {"params": {"requestId": 8, "reason": "no"}}, now_ns=0
+    )
+    assert again == [Observation("cancel", "1.1", {"reason": "no"})]
+
+
+@pytest.mark.parametrize("answer", [{"action": "accept", "content": {"target": "x"}}, {"roots": []}])
+def test_an_answer_cannot_hide_as_one_of_a_model(answer):
+    """Members that only a sampled answer has do not take another answer out of the record."""
+    said = {**answer, "role": "assistant", "model": "m"}
+    sampled = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}}
+    assert input_responses({"a": said, "b": sampled}, frozenset()) == {"a": said}

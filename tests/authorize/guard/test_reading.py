@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from onrecord.authorize.guard import reading
 from onrecord.authorize.guard.lines import Overlong
-from onrecord.authorize.guard.reading import Broken, Call, Message, read_call, read_message, recover_id
+from onrecord.authorize.guard.reading import (
+    MAX_VALUES,
+    Broken,
+    Call,
+    Message,
+    read_call,
+    read_message,
+    recover_id,
+)
 
 
 def answer(line):
@@ -98,6 +106,8 @@ def call_of(params, limit=1 << 20):
         ({"name": "t", "Name": "u"}, "member_name"),
         ({"name": "t", "ARGUMENTS": {}}, "member_name"),
         ({"name": "t", "inputresponses": {}}, "member_name"),
+        ({"name": "t", "input_responses": {}}, "member_name"),
+        ({"name": "t", "Request_State": "st"}, "member_name"),
     ],
 )
 def test_a_call_that_is_none_is_refused(params, detail):
@@ -165,3 +175,28 @@ def test_the_search_for_an_id_is_bounded():
 def test_examples():
     """The example of the module runs."""
     assert doctest.testmod(reading).failed == 0
+
+
+HEAD = b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":['
+
+
+@pytest.mark.parametrize("value", [b"1", b"[]", b'""', b'{"a":1}', b'",:[{"'])
+def test_a_line_of_too_many_values_is_refused(value):
+    """Reading it would hold up every other client; its id stands in front, so it is answered."""
+    broken = read_message(HEAD + b",".join([value] * (MAX_VALUES + 1)) + b"]}}")
+    assert isinstance(broken, Broken)
+    assert orjson.loads(broken.answer)["id"] == 5
+    assert broken.reason == "values"
+
+
+@pytest.mark.parametrize("text", [b",", b"[", b'\\"', b":{"])
+def test_a_long_text_is_one_value(text):
+    """Whatever it is full of: a file in an answer, for instance."""
+    message = read_message(HEAD + b'"' + text * (MAX_VALUES + 1) + b'"]}}')
+    assert isinstance(message, Message)
+
+
+def test_many_values_are_read():
+    """Below the limit a long line is a line like any other."""
+    message = read_message(HEAD + b",".join([b"1234"] * (MAX_VALUES - 10)) + b"]}}")
+    assert isinstance(message, Message)

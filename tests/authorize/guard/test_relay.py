@@ -240,6 +240,16 @@ class TestLines:
         assert (asked["evidence"], asked["withoutId"]) == (None, True)
         assert "call.without-id" in it.log_text()
 
+    def test_a_flood_of_notifications_is_held_up(self, bench):
+        """Each is reported to the authority, which others need too: those under way count as held."""
+        it = bench(verdict=None)
+        for _ in range(3):
+            it.send({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "echo"}})
+        assert (it.relay.held, it.settled) == (3, 0)
+        for done in it.verifier.waiting:
+            done(Verdict("missing"))
+        assert (it.relay.held, it.settled) == (0, 1)
+
     def test_other_lines_pass_byte_for_byte(self, bench):
         """6.5 rule 4: only covered calls are re-serialized. One CR before LF is ignored (4.2)."""
         it = bench()

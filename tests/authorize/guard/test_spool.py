@@ -227,3 +227,39 @@ def test_a_long_backlog_is_compacted(tmp_path, clock, monkeypatch):
     with spool.path.open("rb") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     spool.close()
+
+
+def test_a_new_spool_is_nobodys_orphan(tmp_path, clock, monkeypatch):
+    """Another guard that looks between making and locking would find it empty, and remove it under our hands."""
+    lock = fcntl.flock
+
+    def look_first(descriptor, operation):
+        monkeypatch.setattr(fcntl, "flock", lock)
+        for path in orphans(tmp_path):
+            Spool.adopt(path, clock=clock).close()
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", look_first)
+    spool = make(tmp_path, clock)
+    assert spool.append(entry())
+    os.close(spool._descriptor)  # kill -9
+    left = Spool.adopt(spool.path, clock=clock)
+    assert left is not None
+    assert left.pending == 1
+    left.close()
+
+
+def test_a_spool_that_cannot_be_locked_leaves_nothing(tmp_path, clock, monkeypatch):
+    """It is tried again later, under the same name."""
+
+    def refuse(descriptor, operation):
+        raise BlockingIOError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        spool = make(tmp_path, clock)
+        assert not spool.has_room(1)
+        assert os.listdir(tmp_path) == []
+    clock.advance(seconds=1)
+    assert spool.has_room(1)
+    spool.close()

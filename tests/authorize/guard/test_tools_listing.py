@@ -166,3 +166,16 @@ def test_too_many_tools_are_cut_to_what_a_report_holds():
     it.listing.begin()
     it.answer({"tools": [tool(f"t{number}") for number in range(MAX_TOOLS + 1)], "nextCursor": "2"})
     assert it.names() == [f"t{number}" for number in range(MAX_TOOLS)]
+
+
+def test_an_acknowledgement_for_the_list_before_settles_nothing():
+    """The tools have changed and cannot be listed now: what the authority knows is out of date."""
+    it = Listing()
+    it.listing.begin()
+    it.answer({"tools": [tool()]})
+    it.listing.begin()
+    it.answer(None, error={"code": -32603, "message": "not now"})
+    (_, acknowledged) = it.reports[0]
+    acknowledged()
+    assert not it.listing.is_settled
+    assert (it.settled, it.failed) == (0, 1)

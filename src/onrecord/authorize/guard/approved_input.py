@@ -42,6 +42,9 @@ class ApprovedTasks:
     def __contains__(self, task: object) -> bool:
         return task in self._ids
 
+    def __len__(self) -> int:
+        return len(self._ids)
+
     def add(self, task: str) -> None:
         """Remember a task."""
         self._ids[task] = None
@@ -72,21 +75,35 @@ class ApprovedInput:
         self._to_server = to_server
 
     def refuse_update(self, message: Message, *, is_modern: bool) -> bool:
-        """Refuse a tasks/update that brings input for an approved call; say whether it was one."""
+        """Refuse a tasks/update that may bring input for an approved call; say whether it was one.
+
+        One without an id is dropped: a server may take it all the same.
+        """
         params = message.value.get("params")
-        if message.id is None or type(params) is not dict or "inputResponses" not in params:
+        if type(params) is not dict or not any(_is_spelt(name, "inputResponses") for name in params):
             return False
-        task = params.get("taskId")
-        if type(task) is not str or task not in self._tasks:
+        if not self._may_be_approved(params):
             return False
         self._log.event("input.refused", method=TASKS_UPDATE)
-        self._to_client(rejection(message.id, "missing", is_modern=is_modern))
+        if message.id is not None:
+            self._to_client(rejection(message.id, "missing", is_modern=is_modern))
         return True
+
+    def _may_be_approved(self, params: dict[str, Any]) -> bool:
+        """Say whether a task may be one of an approved call; one that is named oddly may be any of them."""
+        task = params.get("taskId")
+        if type(task) is not str or any(name != "taskId" and _is_spelt(name, "taskId") for name in params):
+            return len(self._tasks) > 0 or self._attempts.has_approved
+        return task in self._tasks or self._attempts.may_get_approved(task)
 
     def refuse_question(self, message: dict[str, Any]) -> bool:
         """Answer a question of the server that may be one for an approved call; say whether it was one."""
         method, params = message["method"], message.get("params")
-        if method not in (ELICITATION, mcp_content.SAMPLING) or not self._attempts.asks_for_approved(params):
+        if method not in (ELICITATION, mcp_content.SAMPLING):
+            return False
+        if mcp_content.related_task(params) not in self._tasks and not self._attempts.asks_for_approved(
+            params
+        ):
             return False
         self._log.event("input.refused", method=method)
         message_id = message.get("id")
@@ -100,3 +117,8 @@ class ApprovedInput:
             self._recording.observed(self._number, observed)
         self._to_server(result_line(message_id, CANCELLED))
         return True
+
+
+def _is_spelt(name: str, wanted: str) -> bool:
+    """Say whether a lenient server might read a member as the one that is wanted."""
+    return name.replace("_", "").casefold() == wanted.casefold()

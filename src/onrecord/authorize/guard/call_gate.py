@@ -86,6 +86,7 @@ class CallGate:
         self._later = later
         self._held: deque[HeldLine] = deque()
         self._unsettled: list[tuple[HeldCall, asyncio.TimerHandle]] = []
+        self._reports = 0
         self._is_closed = False
         self._takes_calls = True
         self.unproven = 0
@@ -93,8 +94,8 @@ class CallGate:
 
     @property
     def held(self) -> int:
-        """Lines that wait behind a verification."""
-        return len(self._held)
+        """Lines that wait behind a verification, and calls without id of which the authority is being told."""
+        return len(self._held) + self._reports
 
     def holds(self, request_id: Id) -> bool:
         """Say whether a request with this id waits here."""
@@ -154,7 +155,13 @@ class CallGate:
         }  # fmt: skip
         if self._peer.verified_uid is not None:
             question["peerUid"] = self._peer.verified_uid
-        self._verifier.verify(question, lambda _verdict: None)
+        self._reports += 1
+        self._verifier.verify(question, self._reported)
+
+    def _reported(self, _verdict: Verdict) -> None:
+        self._reports -= 1
+        if not self._reports:
+            self._on_settled()
 
     def cancel(self, message: Message) -> bool:
         """Drop the held call that a notifications/cancelled names, unanswered; say whether there was one."""

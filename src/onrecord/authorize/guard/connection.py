@@ -83,6 +83,7 @@ class Connection:
         self._server: RealServer | None = None
         self._cause: str | None = None
         self._is_ending = False
+        self._is_client_slow = False
         self._timers: list[asyncio.TimerHandle] = []
         self._early: list[bytes] = []
         self.finished = asyncio.Event()
@@ -123,12 +124,15 @@ class Connection:
         await self._loop.connect_read_pipe(lambda: self._errors, server.stderr)
 
     def client_slow(self) -> None:
-        """The client does not read: stop reading the server."""
+        """The client does not read: stop reading the server, and the client, whose lines may need answers."""
+        self._is_client_slow = True
         self._from_server.pause()
 
     def client_fast(self) -> None:
         """The client reads again."""
+        self._is_client_slow = False
         self._from_server.resume()
+        self._from_client.go_on()
 
     def client_ended(self) -> None:
         """The client sends no more. What it has sent is answered, for a while, then the server gets end of input."""
@@ -186,7 +190,9 @@ class Connection:
             self._close_server_input()
 
     def _is_client_ahead(self) -> bool:
-        """Say whether so much waits behind a verification that no further line of the client is taken."""
+        """Say whether no further line of the client is taken: too many answers or verifications wait."""
+        if self._is_client_slow:
+            return True
         if not self.relay.held:
             self._from_client.handed_on_bytes = 0
             return False

@@ -5,14 +5,11 @@ Source: call-proof.md 6.1 to 6.3 (CP section 10).
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import orjson
-
-from onrecord.authorize.guard.reading import CAPABILITIES_META, Call, Id
+from onrecord.authorize.guard.reading import CAPABILITIES_META, Call, Id, write_value
 from onrecord.base.errors import ConfigurationError
 from onrecord.base.namespaces import (
     CALL_PROOF_EXTENSION,
@@ -96,11 +93,7 @@ class Advertisement:
                 **(present if type(present) is dict else {}),
                 CALL_PROOF_EXTENSION: self.to_json(),
             }
-        changed = {**answer, "result": {**result, "capabilities": capabilities}}
-        try:
-            return orjson.dumps(changed) + b"\n"
-        except TypeError:  # broken surrogates, wide integers: a server may send what this writer refuses
-            return json.dumps(changed, separators=(",", ":")).encode() + b"\n"
+        return write_value({**answer, "result": {**result, "capabilities": capabilities}}) + b"\n"
 
 
 def take_evidence(call: Call) -> tuple[Evidence | Malformed | None, str | None]:

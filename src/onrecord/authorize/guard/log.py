@@ -17,6 +17,9 @@ from onrecord.base.errors import StorageError, Where
 BYTES_PER_SECOND: Final = 1_048_576
 """More than this per second is counted instead of written (running.md 5.1): a log must not fill the disk."""
 
+ALERTS_PER_SECOND: Final = 100
+"""More than this go to the file alone. A client can cause alerts, and standard error may be read slowly."""
+
 FILE_BYTES: Final = 16_777_216
 """At this size the file becomes `guard.log.1`, and the older one goes."""
 
@@ -43,6 +46,8 @@ class GuardLog:
         self._second = -1
         self._budget = 0
         self._dropped = 0
+        self._alert_second = -1
+        self._alerts = 0
         if path is not None:
             try:
                 self._open(path)
@@ -58,11 +63,9 @@ class GuardLog:
 
     def alert(self, word: str, **facts: object) -> None:
         """Write one event that a person should see: to standard error as well."""
-        self.event(word, **facts)
-        if not self._to_stderr:
-            told = "".join(
-                f" {name}={escape(str(value))}" for name, value in facts.items() if value is not None
-            )
+        told = "".join(f" {name}={escape(str(value))}" for name, value in facts.items() if value is not None)
+        self._write("guard", f"{word}{told}")
+        if not self._to_stderr and self._may_alert():
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.write(f"onrecord guard: {word}{told}\n")
                 sys.stderr.flush()
@@ -76,6 +79,13 @@ class GuardLog:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _may_alert(self) -> bool:
+        second = self._clock.now_ns() // 1_000_000_000
+        if second != self._alert_second:
+            self._alert_second, self._alerts = second, 0
+        self._alerts += 1
+        return self._alerts <= ALERTS_PER_SECOND
 
     def _write(self, origin: str, text: str) -> None:
         now = self._clock.now_ns()

@@ -17,6 +17,8 @@ SAMPLING: Final = "sampling/createMessage"
 ASKING_METHODS: Final = frozenset(("elicitation/create", "roots/list"))
 """Requests of a server that count as questions to the user's side (D-63); sampling is not recorded."""
 
+RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
+
 URL_ELICITATION_REQUIRED: Final = -32042
 MAX_CONTENT_DEPTH: Final = 58
 """Deepest content in an entry: an entry stands inside of record/append, whose lines may have 66 levels."""
@@ -100,13 +102,30 @@ def input_responses(responses: Any, left_out: frozenset[str]) -> dict[str, Any] 
         return None
     kept = {}
     for key, response in responses.items():
-        if key in left_out or (type(response) is dict and "role" in response and "model" in response):
+        if key in left_out or _is_sampled(response):
             continue
         if type(response) is dict:
             kept[key] = {name: value for name, value in response.items() if name != "_meta"}
         else:
             kept[key] = response
     return kept or None
+
+
+def _is_sampled(response: Any) -> bool:
+    """Say whether a response is one of a model. An answer to another question stays, whatever else it carries."""
+    return (
+        type(response) is dict
+        and response.keys() >= {"role", "model"}
+        and not response.keys() & {"action", "roots"}
+    )
+
+
+def related_task(params: Any) -> str | None:
+    """Return the id of the task that a question names, or None."""
+    meta = params.get("_meta") if type(params) is dict else None
+    related = meta.get(RELATED_TASK) if type(meta) is dict else None
+    task = related.get("taskId") if type(related) is dict else None
+    return task if type(task) is str else None
 
 
 def task_content(task: dict[str, Any]) -> dict[str, Any]:

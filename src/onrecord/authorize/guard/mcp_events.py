@@ -12,13 +12,12 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from onrecord.authorize.guard import mcp_content as content_of
-from onrecord.authorize.guard.reading import Id
+from onrecord.authorize.guard.reading import Id, as_number
 
 MAX_FORGOTTEN: Final = 4096
 """Attempts of one connection that are followed. With more, one that was cancelled and never answered is forgotten, or
 a task; what comes late for it passes, and is not recorded."""
 
-RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 _TASK_REQUESTS: Final = frozenset(("tasks/get", "tasks/result", "tasks/cancel", "tasks/update"))
 _TASK_NOTICES: Final = frozenset(("notifications/tasks", "notifications/tasks/status"))
 
@@ -125,7 +124,7 @@ class Attempts:
         self, attempt: Attempt, request_id: Id, *, token: Any, responses: Any, approved: bool
     ) -> Observation:
         """Take note of a further round of an open attempt."""
-        attempt.asks = False
+        attempt.asks = attempt.cancelled = False
         attempt.approved = attempt.approved or approved
         self._follow(attempt, request_id, token)
         kept = content_of.input_responses(responses, attempt.left_out)
@@ -145,7 +144,18 @@ class Attempts:
         attempt = self._related(params)
         if attempt is not None:
             return attempt.approved
+        return self.has_approved
+
+    @property
+    def has_approved(self) -> bool:
+        """Say whether a call that a person has approved is open."""
         return any(attempt.approved for attempt in self._open.values())
+
+    def may_get_approved(self, task: str) -> bool:
+        """Say whether an unknown task may be one of an approved call without an answer yet: ids can be guessed."""
+        return task not in self._by_task and any(
+            attempt.approved and attempt.request_id is not None for attempt in self._open.values()
+        )
 
     def refused_question(self, params: Any, response: Any) -> list[Observation]:
         """Return what it means that a question was answered here instead of by the client."""
@@ -198,6 +208,8 @@ class Attempts:
             asked = self._task_requests.pop(message_id, None)
             return [] if asked is None else self._task_answer(asked[0], asked[1], message)
         params = message.get("params")
+        if type(method) is not str:
+            return []
         if method == "notifications/progress" and type(params) is dict:
             token = params.get("progressToken")
             attempt = self._by_token.get(token) if type(token) in (int, str) else None  # type: ignore[arg-type]
@@ -320,10 +332,8 @@ class Attempts:
         ]
 
     def _related(self, params: Any) -> Attempt | None:
-        meta = params.get("_meta") if type(params) is dict else None
-        related = meta.get(RELATED_TASK) if type(meta) is dict else None
-        task = related.get("taskId") if type(related) is dict else None
-        return self._by_task.get(task) if type(task) is str else None
+        task = content_of.related_task(params)
+        return None if task is None else self._by_task.get(task)
 
     def _asked_for(self, params: Any) -> Attempt | None:
         """Return the attempt that a question belongs to (D-65)."""
@@ -337,6 +347,9 @@ class Attempts:
     def _cancelled(self, params: dict[str, Any], now_ns: int) -> list[Observation]:
         request_id = params.get("requestId")
         attempt = self._by_request.get(request_id) if type(request_id) in (int, str) else None  # type: ignore[arg-type]
+        if attempt is None and type(request_id) is str:
+            # The SDKs take "7" for 7 here, and end the call.
+            attempt = self._by_request.get(as_number(request_id))
         if attempt is None or attempt.cancelled:
             return []
         attempt.cancelled = True

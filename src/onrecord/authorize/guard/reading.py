@@ -33,13 +33,23 @@ CAPABILITIES_META: Final = "io.modelcontextprotocol/clientCapabilities"
 
 _ENVELOPE: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
 _PARAMS: Final = frozenset(("name", "arguments", "_meta", "task", "inputResponses", "requestState"))
-_PARAMS_FOLDED: Final = frozenset(name.casefold() for name in _PARAMS)
+_PARAMS_FOLDED: Final = frozenset(
+    (*(name.casefold() for name in _PARAMS), "input_responses", "request_state")
+)
 # A string that never ends is one token too, or each quote in it would be tried as the start of another one. Possessive,
 # because nothing is gained by going back and a position to go back to for each byte takes gigabytes.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}:,]|[^\s\[\]{}:,"]++', re.DOTALL)
 MAX_TOKENS: Final = 100_000
 """Tokens looked at for an id: some milliseconds, so that a client with hostile lines holds up no other one."""
 
+MAX_VALUES: Final = 300_000
+"""Values and member names in one line. A mebibyte holds no more that is of use; sixteen of them with nothing but empty
+lists would keep all clients of a guard waiting for seconds."""
+
+MAX_NUMBER_CHARS: Final = 32
+"""Longest text that is read as the number of a request; ids of requests end at 2^53."""
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _INTEGER = re.compile(rb"-?[0-9]{1,18}")
 
 Id = str | int
@@ -88,6 +98,10 @@ def read_message(line: bytes | Overlong) -> Message | Broken | None:
     """Read a line without its LF. None stands for a blank line, which says nothing and is not answered."""
     if isinstance(line, Overlong):
         return _broken(recover_id(line.head), INVALID_REQUEST, "The line is too long", "too_large")
+    if len(line) > MAX_VALUES and has_too_many_values(line):
+        return _broken(
+            recover_id(line), INVALID_REQUEST, "The line has too many values", "too_large", "values"
+        )
     try:
         value, facts = parse(line)
     except Refused as refusal:
@@ -180,6 +194,22 @@ def read_server_line(line: bytes) -> tuple[Any, bool]:
         return None, False
 
 
+def has_too_many_values(line: bytes) -> bool:
+    """Say whether a line has more than `MAX_VALUES`, at the price of some milliseconds. Text counts once."""
+    if _separators(line) <= MAX_VALUES:
+        return False
+    rest, strings = _STRING.subn(b"", line, count=MAX_VALUES)
+    return strings == MAX_VALUES or _separators(rest) > MAX_VALUES
+
+
+def write_value(value: Any) -> bytes:
+    """Write what a server sent anew: broken surrogates and wide integers too, which the fast writer refuses."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
 def recover_id(text: bytes) -> Id | None:
     """Find the id of a JSON object that cannot be parsed whole: too deep, or cut off. None if there is none.
 
@@ -208,6 +238,18 @@ def recover_id(text: bytes) -> Id | None:
             else:
                 name = token
     return found
+
+
+def as_number(request_id: str) -> Id:
+    """Return the number that Python's and TypeScript's SDKs take a text for when they look for a request."""
+    try:
+        return int(request_id) if len(request_id) <= MAX_NUMBER_CHARS else request_id
+    except ValueError:
+        return request_id
+
+
+def _separators(text: bytes) -> int:
+    return text.count(b",") + text.count(b":") + text.count(b"[") + text.count(b"{")
 
 
 def _scalar_id(token: bytes) -> Id | None:

@@ -21,6 +21,7 @@ from onrecord.authorize.guard.lines import Overlong
 from onrecord.authorize.guard.log import GuardLog
 from onrecord.authorize.guard.mcp_events import Attempts
 from onrecord.authorize.guard.opening import OPENING_METHODS, Opening
+from onrecord.authorize.guard.questions import Questions
 from onrecord.authorize.guard.reading import (
     TOOLS_CALL,
     Broken,
@@ -30,6 +31,7 @@ from onrecord.authorize.guard.reading import (
     read_message,
     read_server_line,
     recover_id,
+    write_value,
 )
 from onrecord.authorize.guard.recording import Recording
 from onrecord.authorize.guard.relay_rules import ClientPeer, RelayRules, Verifier
@@ -74,6 +76,7 @@ class Relay:
         self._to_server = to_server
         self._attempts = Attempts(number, approved_task=approved_tasks.add)
         self._unanswered: set[Id] = set()
+        self._questions = Questions()
         self._entries = CallEntries(number, server=rules.server, peer=peer, recording=recording)
         self._listing = ToolsListing(
             send=to_server,
@@ -127,6 +130,8 @@ class Relay:
                 self._tools_call(message, line)  # type: ignore[arg-type]
             elif method == "notifications/cancelled" and self._gate.cancel(message):
                 return
+            elif method is None and not self._questions.answered(message):
+                self._log.event("answer.unasked", connection=self.number)
             elif not self._refuse(message):
                 self._gate.pass_on(HeldLine(message, line))  # type: ignore[arg-type]
         elif message is not None:
@@ -203,9 +208,7 @@ class Relay:
         if self._is_id_in_use(message.id) or len(self._unanswered) >= MAX_UNANSWERED:
             self._refuse_id(message.id, message.method)
             return True
-        return message.method == TASKS_UPDATE and self._approved_input.refuse_update(
-            message, is_modern=self._opening.is_modern
-        )
+        return False
 
     def _is_id_in_use(self, request_id: Id) -> bool:
         if request_id in self._unanswered or self._attempts.is_waiting(request_id):
@@ -231,6 +234,11 @@ class Relay:
         """
         message = held.message
         method = message.method
+        # Not before its turn: the call before it may be the approved one that it brings input for.
+        if method == TASKS_UPDATE and self._approved_input.refuse_update(
+            message, is_modern=self._opening.is_modern
+        ):
+            return
         if method is not None and message.id is not None:
             self._unanswered.add(message.id)
         if method in OPENING_METHODS:
@@ -256,24 +264,36 @@ class Relay:
             self._server_overlong(line)
             return
         message, needs_care = read_server_line(line)
-        if type(message) is list:
-            for one in message:
-                if type(one) is dict:
-                    self._answered(one)
-                    self._observe(one, needs_care=needs_care)
-        elif type(message) is not dict:
-            if line.strip():
-                self._log.event("stdout.noise", connection=self.number, size=len(line))
-            return
-        else:
-            self._answered(message)
-            if "method" in message:
-                if self._server_request(message):
-                    return
-            elif self._listing.take(message, line) or self._opening.answered(message, line):
-                return
-            self._observe(message, needs_care=needs_care)
-        self._to_client(line + b"\n")
+        if type(message) is dict:
+            if not self._ends_here(message, line, needs_care=needs_care):
+                self._to_client(line + b"\n")
+        elif type(message) is list:
+            self._server_batch(message, line, needs_care=needs_care)
+        elif line.strip():
+            self._log.event("stdout.noise", connection=self.number, size=len(line))
+
+    def _server_batch(self, batch: list[Any], line: bytes, *, needs_care: bool) -> None:
+        """Take a batch, as revision 2025-03-26 has them: what would end here alone is left out of it."""
+        kept = [
+            one
+            for one in batch
+            if type(one) is not dict or not self._ends_here(one, write_value(one), needs_care=needs_care)
+        ]
+        if len(kept) == len(batch):
+            self._to_client(line + b"\n")
+        elif kept:
+            self._to_client(write_value(kept) + b"\n")
+
+    def _ends_here(self, message: dict[str, Any], line: bytes, *, needs_care: bool) -> bool:
+        """Look at a message of the server; say whether the client does not get it, or has got it already."""
+        self._answered(message)
+        if "method" in message:
+            if self._server_request(message):
+                return True
+        elif self._listing.take(message, line) or self._opening.answered(message, line):
+            return True
+        self._observe(message, needs_care=needs_care)
+        return False
 
     def _answered(self, message: dict[str, Any]) -> None:
         message_id = message.get("id")
@@ -296,8 +316,10 @@ class Relay:
         method = message["method"]
         if method == "notifications/tools/list_changed":
             self._listing.begin()
-            return False
-        return self._approved_input.refuse_question(message)
+        elif self._approved_input.refuse_question(message):
+            return True
+        self._questions.asked(message)
+        return False
 
     def _server_overlong(self, line: Overlong) -> None:
         self._log.alert("server.line-too-long", connection=self.number, size=line.size_bytes)

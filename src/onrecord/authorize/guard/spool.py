@@ -40,6 +40,7 @@ PROBE_SECONDS: Final = 1.0
 _ALLOCATE_BYTES: Final = 1_048_576
 _FALLOC_FL_KEEP_SIZE: Final = 1
 _SUFFIX: Final = ".spool"
+_NEW_SUFFIX: Final = ".new"
 _OPEN: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_APPEND
 
 
@@ -200,17 +201,27 @@ class Spool:
         if self._descriptor < 0:
             return
         if not self.pending and not self._lost:
-            for path in (self.path, self.path.with_suffix(".new")):
+            for path in (self.path, self.path.with_suffix(_NEW_SUFFIX)):
                 with contextlib.suppress(OSError):
                     os.unlink(path)
         os.close(self._descriptor)
         self._descriptor = -1
 
     def _open_new(self) -> bool:
+        # It has another suffix until it is locked: another guard would find it empty and remove it.
+        fresh = self.path.with_suffix(_NEW_SUFFIX)
         try:
-            descriptor = os.open(self.path, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(fresh, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError:
+            self._fail()
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(fresh, self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+            os.close(descriptor)
             self._fail()
             return False
         self._descriptor = descriptor
@@ -353,7 +364,7 @@ class Spool:
 
     def _replace(self, data: bytes) -> bool:
         # The new file has another suffix until it is complete and locked, so nobody adopts half of it.
-        fresh = self.path.with_suffix(".new")
+        fresh = self.path.with_suffix(_NEW_SUFFIX)
         try:
             descriptor = os.open(fresh, _OPEN | os.O_CREAT | os.O_TRUNC, 0o600)
         except OSError:

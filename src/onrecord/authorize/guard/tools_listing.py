@@ -150,6 +150,7 @@ class ToolsListing:
         self._tools[name] = entry
 
     def _give_up(self) -> None:
+        self._round += 1  # an acknowledgement that is still to come was for the list before
         self.has_begun = False
         self._failed()
 

@@ -149,7 +149,7 @@ class StrictTransport:
     async def attach(self, reader: int, writer: int) -> None:
         """Begin to serve the client at these descriptors, which stay the caller's."""
         if is_watchable(writer):
-            side = WriteSide(slow=self._is_fast.clear, fast=self._is_fast.set, gone=self._client_gone)
+            side = WriteSide(slow=self._is_fast.clear, fast=self._client_fast, gone=self._client_gone)
             file = io.FileIO(os.dup(writer), "wb")
             self._out, _ = await self._loop.connect_write_pipe(lambda: side, file)
         else:
@@ -224,7 +224,7 @@ class StrictTransport:
         self._end_input_if_done()
 
     def _is_full(self) -> bool:
-        if self._overflow:
+        if self._overflow or not self._is_fast.is_set():
             return True
         if not self._relay.held:
             self._client.handed_on_bytes = 0
@@ -234,12 +234,19 @@ class StrictTransport:
     # --- from the server object ----------------------------------------------------------------------------------
 
     async def _answers(self) -> None:
-        async for sent in self._from_sdk:
-            await self._is_fast.wait()
-            line = self._line(sent.message)
-            if line is not None:
-                self._relay.server_line(line)
-            self._end_input_if_done()
+        try:
+            async for sent in self._from_sdk:
+                await self._is_fast.wait()
+                line = self._line(sent.message)
+                if line is not None:
+                    self._relay.server_line(line)
+                self._end_input_if_done()
+        except Exception as error:
+            # Nobody answers any more, so the server must end; its client would wait for ever.
+            self._log.alert("hook.failed", code=type(error).__name__)
+            self._relay.close("server-eof")
+            self._to_sdk.close()
+            raise
 
     def _line(self, message: Any) -> bytes | None:
         try:
@@ -250,6 +257,10 @@ class StrictTransport:
         if hasattr(message, "method"):
             return None
         return error_line(message.id, INTERNAL_ERROR, "The answer cannot be written")[:-1]
+
+    def _client_fast(self) -> None:
+        self._is_fast.set()
+        self._client.go_on()
 
     def _to_client(self, line: bytes) -> None:
         if self._out is not None:
