@@ -24,8 +24,10 @@ SERVER = "echo"
 TOOL = "echo"
 CALLER = "bench"
 TEXT = "The parcel left the depot at noon and is expected on Thursday. " * 16
+ECHO = (sys.executable, str(SERVERS / "echo.py"))
 POLICIES = 30
 STOP_SECONDS = 20
+LOG_LINES = 8
 
 LIMITS = {
     "issuePerSecond": 10**6,
@@ -37,14 +39,32 @@ LIMITS = {
 
 
 class Deployment:
-    """Authority and recorder in a directory of their own; a context manager."""
+    """Authority and recorder in a directory of their own; a context manager.
+
+    `argv` is the tool server, `evidence` the enabled types, best first; `enforce` "audit" lets unproven calls run;
+    `hook` says that the server checks its calls itself.
+    """
 
     server = SERVER
 
-    def __init__(self, directory, *, durability, limits=LIMITS):
+    def __init__(
+        self,
+        directory,
+        *,
+        durability,
+        limits=LIMITS,
+        evidence=("handle",),
+        argv=ECHO,
+        enforce="required",
+        hook=False,
+    ):
         self.directory = Path(directory)
         self.durability = durability
         self.limits = limits
+        self.evidence = evidence
+        self.argv = list(argv)
+        self.enforce = enforce
+        self.hook = hook
         self.children = []
         self.tool = None
 
@@ -55,11 +75,14 @@ class Deployment:
             self.configuration = initialize(
                 self.directory,
                 mode="user",
-                values={"authority.durability": self.durability},
-                servers={SERVER: {"command": sys.executable, "args": (str(SERVERS / "echo.py"),)}},
+                values={
+                    "authority.durability": self.durability,
+                    "authority.evidence": tuple(self.evidence),
+                },
+                servers={SERVER: {"command": self.argv[0], "args": tuple(self.argv[1:]), "hook": self.hook}},
                 starter=False,
             ).configuration
-            self.tool = tool_of([sys.executable, str(SERVERS / "echo.py")])
+            self.tool = tool_of(self.argv)
             self.write_policy()
             with open(self.directory / "daemons.log", "ab") as log:
                 self.children.append(supervisor.start_recorder(self.configuration, stderr=log))
@@ -67,7 +90,10 @@ class Deployment:
             stack.pop_all()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            told = (self.directory / "daemons.log").read_text(errors="replace").splitlines()[-LOG_LINES:]
+            print("The daemons said last:", *told, sep="\n  ", file=sys.stderr)
         self.stop()
 
     def stop(self):
@@ -84,7 +110,7 @@ class Deployment:
         server = {
             "id": SERVER,
             "uid": os.getuid() or 1,
-            "enforce": "required",
+            "enforce": self.enforce,
             "refuse_methods": [],
             "discloseCaller": False,
             "roots": {},
@@ -156,6 +182,26 @@ class Deployment:
             "issue (round trip, with journal)": statistics.median(issue) / 1000,
             "verify (round trip, with journal)": statistics.median(verify) / 1000,
         }
+
+    def evidence_rounds(self, *, types, calls):
+        """Return for each evidence type the microseconds of issue and verify together, taken by turns."""
+        self.report_tools()
+        agent_path, guard_path = self.sockets()
+        taken = {type_: [] for type_ in types}
+        params = {"method": "tools/call", "server": SERVER, "recordSession": "bench", **self.call()}
+        with Raw(agent_path) as agent, Raw(guard_path) as guard:
+            for _ in range(calls):
+                for type_, times in taken.items():
+                    begin = time.perf_counter_ns()
+                    granted = agent.ask("callProof/issue", {**params, "evidenceTypes": [type_]})
+                    proof = {
+                        "actionDigest": granted["actionDigest"],
+                        "server": SERVER,
+                        "evidence": granted["evidence"],
+                    }
+                    guard.ask("callProof/verify", proof)
+                    times.append((time.perf_counter_ns() - begin) / 1000)
+        return taken
 
 
 class Raw:

@@ -12,7 +12,8 @@ WORDS = (
     ("record serve", "recorder"),
     ("mcp-firewall", "peer"),
     ("fastmcp_proxy", "peer"),
-    ("echo.py", "server"),
+    ("echo.py", "server"),  # hooked_echo.py too
+    ("witness.py", "server"),
 )
 
 

@@ -3,6 +3,7 @@
 One MCPServer with one tool, the official client, the modern era, one call outstanding. Each round starts every
 variant anew, in random order; `added` is the median of a variant minus the direct median of the same round.
 Warm: the same call again and again. Cold: the arguments differ in each call, so that facts and Cedar run.
+With jws the proofs are signed; with hook the server checks them itself, and no relay stands before it.
 """
 
 import asyncio
@@ -22,7 +23,10 @@ from _deployment import Deployment
 from _measure import SERVERS, Round, arguments, bar, bar_lines, leave_root, machine, report, say, spread
 from _processes import family, used_us
 
+from onrecord.base.namespaces import HANDLE_TYPE, JWS_TYPE
+
 DIRECT = [sys.executable, str(SERVERS / "echo.py")]
+HOOKED = [sys.executable, str(SERVERS / "hooked_echo.py")]
 FIREWALL_RULES = 30
 
 TEXT = "The parcel left the depot at noon and is expected on Thursday. "
@@ -98,6 +102,18 @@ def stages_of(deployment, *, calls):
     }
 
 
+def evidence_of(directory, *, calls):
+    """Return the median microseconds of issue and verify for both evidence types, taken by turns on raw sockets."""
+    with Deployment(directory / "e", durability="relaxed", evidence=("handle", "jws")) as deployment:
+        taken = deployment.evidence_rounds(types=(HANDLE_TYPE, JWS_TYPE), calls=calls)
+    return {type_: round(statistics.median(times[calls // 10 :]), 1) for type_, times in taken.items()}
+
+
+def evidence_bar(evidence):
+    more = (evidence[JWS_TYPE] - evidence[HANDLE_TYPE]) / 1000
+    return bar("B4 jws, added to handle, issue and verify by turns", more, 0.15, unit="ms")
+
+
 def firewall_configuration(directory):
     """30 rules, as many as our policies; its own limit raised; everything else as it comes."""
     rules = "".join(
@@ -124,11 +140,12 @@ def peer_variants(directory):
 
 
 def our_variants(deployments):
-    for level, deployment in deployments.items():
+    """Both levels, warm and cold, with the handle; the other ways warm, at the level relaxed and durable."""
+    for name, deployment in deployments.items():
         connect = deployment.connect_command()
-        yield Variant(f"onrecord-{level}-warm", connect)
-        yield Variant(f"onrecord-{level}-cold", connect, new_text)
-    yield Variant("onrecord-jws", absent="evidence jws is built in the second part")
+        yield Variant(f"onrecord-{name}-warm", connect)
+        if name in ("relaxed", "durable"):
+            yield Variant(f"onrecord-{name}-cold", connect, new_text)
 
 
 def run_rounds(variants, *, rounds, warm_up, calls):
@@ -184,6 +201,10 @@ def bars(by_name):
     def in_ms(name):
         return None if middle(name) is None else middle(name) / 1000
 
+    def more(name, base):
+        ours, handle = in_ms(f"onrecord-{name}-warm"), in_ms(f"onrecord-{base}-warm")
+        return None if ours is None or handle is None else ours - handle
+
     def tail(name):
         variant = by_name.get(name)
         if variant is None or variant.absent:
@@ -196,7 +217,8 @@ def bars(by_name):
         bar("B2 cold, added, ratio to FastMCP proxy", ratio("onrecord-relaxed-cold", "fastmcp-proxy"), 0.5),
         bar("B4 handle, relaxed, warm, added", in_ms("onrecord-relaxed-warm"), 0.30, unit="ms"),
         bar("B4 handle, durable, warm, added", in_ms("onrecord-durable-warm"), 0.60, unit="ms"),
-        bar("B4 jws, added to handle", None, 0.15, unit="ms"),
+        bar("B4 jws, relaxed, warm, added to handle", more("relaxed-jws", "relaxed"), 0.15, unit="ms"),
+        bar("B4 jws, durable, warm, added to handle", more("durable-jws", "durable"), 0.15, unit="ms"),
         bar("B6 p99 of the total, times its median, relaxed warm", tail("onrecord-relaxed-warm"), 3),
         bar("B6 p99 of the total, times its median, durable warm", tail("onrecord-durable-warm"), 3),
     ]
@@ -237,15 +259,26 @@ def main():
         with (
             Deployment(directory / "r", durability="relaxed") as relaxed,
             Deployment(directory / "d", durability="durable") as durable,
+            Deployment(directory / "rj", durability="relaxed", evidence=("jws",)) as relaxed_jws,
+            Deployment(directory / "dj", durability="durable", evidence=("jws",)) as durable_jws,
+            Deployment(directory / "rh", durability="relaxed", argv=HOOKED, hook=True) as relaxed_hook,
         ):
             direct = Variant("direct", DIRECT)
-            ours = list(our_variants({"relaxed": relaxed, "durable": durable}))
+            deployments = {
+                "relaxed": relaxed,
+                "durable": durable,
+                "relaxed-jws": relaxed_jws,
+                "durable-jws": durable_jws,
+                "relaxed-hook": relaxed_hook,
+            }
+            ours = list(our_variants(deployments))
             variants = [direct, *ours, *peer_variants(directory)]
             run_rounds(variants, rounds=rounds, warm_up=warm_up, calls=calls)
             by_name = {variant.name: variant for variant in variants}
             found = bars(by_name)
             missed = any(entry["met"] is False for entry in found)
             stages = stages_of(relaxed, calls=calls) if missed else {}
+            evidence = evidence_of(directory, calls=calls)
             total = statistics.median(added(by_name["onrecord-relaxed-warm"], direct))
         document = {
             "benchmark": "latency",
@@ -259,7 +292,8 @@ def main():
             },
             "machine": machine(directory),
             "variants": [summary(variant, direct) for variant in variants],
-            "bars": found,
+            "bars": [*found, evidence_bar(evidence)],
+            "evidence_us": evidence,
             "stages": shares(stages, total),
         }
     report(document, as_json=options.json, lines=lines(document))

@@ -25,4 +25,5 @@ if [ "$home" != "$checkout" ]; then
     done
     cd -- "$copy"
 fi
-exec "$python" -m pytest "$@"
+# Tests of one demonstration stay on one worker (--dist loadgroup); ONRECORD_TEST_WORKERS=0 runs all in one process.
+exec "$python" -m pytest -n "${ONRECORD_TEST_WORKERS:-auto}" --dist loadgroup "$@"

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from support.checkout import is_closed_to_others
 from support.runtime import make_short_dir
 from support.system import UserModeSystem
-from support.uids import uid_block_or_skip
+from support.uids import reservation, uid_block_or_skip
 
 settings.register_profile(
     "onrecord", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -30,12 +30,33 @@ def pytest_configure():
         )
 
 
+def pytest_sessionstart(session):
+    """As root, take the uids of this process before any test or demonstration looks for some."""
+    is_controller = getattr(session.config.option, "numprocesses", None) and not hasattr(
+        session.config, "workerinput"
+    )
+    if os.geteuid() == 0 and not is_controller:
+        reservation()
+
+
+def pytest_sessionfinish():
+    """Give the uids back."""
+    if reservation.cache_info().currsize:
+        reservation().release()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Skip tests that need root when we are not; pytest prints the reason."""
+    """Skip tests that need root when we are not; pytest prints the reason.
+
+    Tests that look for uids by themselves, as a demonstration that root has started does, stay on one worker.
+    """
     skip = pytest.mark.skip(reason="needs root, because it uses several uids")
     for item in items:
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(skip)
+        if item.path.name.startswith("test_demo"):
+            item.add_marker(pytest.mark.xdist_group("demonstration"))
 
 
 @pytest.fixture(autouse=True)
@@ -116,3 +137,20 @@ def user_mode_system(user_mode):
     system = user_mode().start_all()
     yield system
     system.stop()
+
+
+@pytest.fixture
+def echo_deployment(user_mode):
+    """A factory of whole deployments around one watched server: `echo_deployment(enforce=…, values=…)`."""
+    from support.deployment import EchoDeployment
+
+    made = []
+
+    def make(**more):
+        made.append(EchoDeployment(user_mode, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+        one.system.stop()
