@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from onrecord.authorize.ownership import problems
 from onrecord.authorize.policy import load_bundle
 from onrecord.authorize.setup import (
     People,
@@ -27,6 +28,7 @@ from onrecord.authorize.setup import (
     renew,
 )
 from onrecord.authorize.setup.files import Owner, give, replace, write_new
+from onrecord.authorize.setup.places import Directory
 from onrecord.authorize.setup.renewal import read_certificates
 from onrecord.authorize.setup.template import configuration_text, text_of
 from onrecord.base.configuration import Configuration
@@ -396,6 +398,85 @@ class TestDirectories:
         with pytest.raises(ConfigurationError) as caught:
             check_directory(directory)
         assert caught.value.code == "path-symlink"
+
+    @pytest.mark.parametrize(("place", "mode"), [("anchor", 0o666), ("key", 0o644)])
+    def test_files_of_the_ca(self, made, place, mode):
+        """Who can write the anchor of records, or read the key of the CA, can forge records: no start."""
+        assert not list(problems(made.configuration))
+        path = {"anchor": ca_certificate_path, "key": ca_key_path}[place](made.configuration)
+        path.chmod(mode)
+        (problem,) = problems(made.configuration)
+        assert (problem.code, problem.where.file) == ("path-mode", str(path))
+        path.unlink()
+        assert not list(problems(made.configuration))
+
+    @pytest.mark.root
+    @pytest.mark.parametrize("how", ["owner", "mode", "link"])
+    def test_root_makes_nothing_there(self, short_dir, uid_block, how):
+        """Root makes no directory where another uid could put a link in its place, nor behind a link."""
+        short_dir.chmod(0o755)
+        (short_dir / "target").mkdir(mode=0o755)
+        there = short_dir / "there"
+        if how == "link":
+            there.symlink_to("target")
+        else:
+            there.mkdir()
+            there.chmod(0o777 if how == "mode" else 0o755)
+            os.chown(there, uid_block[1], 0) if how == "owner" else None
+        wanted = Directory(path=there / "a/b", owner=uid_block[0], group=uid_block[0], mode=0o700)
+        with pytest.raises(ConfigurationError) as caught:
+            make_directories([wanted])
+        assert caught.value.code == {"link": "path-symlink"}.get(how, f"path-{how}")
+        assert not list(there.iterdir())
+        assert not list((short_dir / "target").iterdir())
+
+    @pytest.mark.root
+    def test_swapped_while_made(self, short_dir, uid_block, monkeypatch):
+        """The owner of a parent swaps it for a link meanwhile: root changes what it holds open, nothing else."""
+        short_dir.chmod(0o755)
+        victim = short_dir / "victim"
+        (victim / "b").mkdir(parents=True)
+        parent = short_dir / "a"
+        parent.mkdir(mode=0o755)
+        os.chown(parent, uid_block[0], uid_block[0])
+        mkdir = os.mkdir
+
+        def swap(*arguments, **more):
+            mkdir(*arguments, **more)
+            parent.rename(short_dir / "away")
+            parent.symlink_to(victim)
+
+        monkeypatch.setattr(os, "mkdir", swap)
+        make_directories([Directory(path=parent / "b", owner=uid_block[0], group=uid_block[0], mode=0o700)])
+        assert (victim / "b").stat().st_uid == 0
+        assert (short_dir / "away/b").stat().st_uid == uid_block[0]
+
+    @pytest.mark.root
+    def test_wrong_group(self, short_dir, uid_block):
+        """A directory that is open to its group belongs to the group that is meant."""
+        short_dir.chmod(0o755)
+        wanted = Directory(path=short_dir / "a", owner=uid_block[0], group=uid_block[1], mode=0o2750)
+        make_directories([wanted])
+        check_directory(wanted)
+        os.chown(wanted.path, uid_block[0], uid_block[2])
+        with pytest.raises(ConfigurationError) as caught:
+            check_directory(wanted)
+        assert caught.value.code == "path-owner"
+        wanted.path.chmod(0o700)
+        check_directory(wanted)
+
+    @pytest.mark.root
+    def test_keys_need_a_good_place(self, short_dir, uid_block):
+        """Init writes no key into a directory that somebody else owns."""
+        short_dir.chmod(0o755)
+        keys = short_dir / "keys"
+        keys.mkdir(mode=0o755)
+        os.chown(keys, uid_block[9], uid_block[9])
+        values = numeric_principals(uid_block) | {"keys.proof": f"file:{keys}/proof.pem"}
+        with pytest.raises(ConfigurationError) as caught:
+            initialize(short_dir / "inst", mode="system", values=values)
+        assert caught.value.code == "path-owner"
+        assert not list(short_dir.rglob("*.pem"))
 
     def test_file_in_the_way(self, short_dir):
         """A file in the place of a directory is an error of ours."""

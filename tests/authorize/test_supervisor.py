@@ -172,7 +172,9 @@ class TestOrder:
         up = run("recorder:r:good", "authority:a:silent")
         wait_for(lambda: "a started" in up.lines(), what="the authority has started")
         up.process.send_signal(signal.SIGTERM)
-        assert up.end()[0] == 0
+        status, said = up.end()
+        assert status == 0
+        assert said == "onrecord up: stopping; a second signal stops at once\n"
         assert not up.ready()
         assert "r stopped" in up.lines()
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onrecord.authorize.setup.initialize import ca_key_path
 from onrecord.authorize.setup.places import check_directory, directories
 from onrecord.base.errors import ConfigurationError, OnrecordError, Where
 from onrecord.base.sockets import check_private_path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _WRITABLE = 0o022
 _PRIVATE = 0o077
+_CERTIFICATES = (".pem", ".crt", ".cer", ".der")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,19 @@ def owned_objects(configuration: Configuration) -> Iterator[Owned]:
     yield _file("record chain", keys.record_chain, recorder, _WRITABLE)
     if keys.policy is not None:
         yield _file("policy key", Path(keys.policy.removeprefix("file:")), public, _PRIVATE, needed=False)
+    yield _file("CA key", ca_key_path(configuration), public, _PRIVATE, needed=False)
+    for anchor in _anchors(configuration.trust.vcon):
+        yield _file("record anchor", anchor, public, _WRITABLE)
     for server in configuration.servers.values():
         if server.env_file is not None:
             yield _file("environment file", server.env_file, configuration.server_uid(server.id), _PRIVATE)
+
+
+def _anchors(directory: Path) -> tuple[Path, ...]:
+    try:
+        return tuple(sorted(one for one in directory.iterdir() if one.suffix in _CERTIFICATES))
+    except OSError:
+        return ()
 
 
 def check_ownership(configuration: Configuration) -> None:

@@ -1,8 +1,9 @@
 """Runs the doctor as one principal after the other, each in a process of its own: one case per line on stdin.
 
 A case is `{"uids": [real, effective, saved], "groups": […], "capabilities": […], "environment": {…}, "file": "…",
-"server": "…", "engines": […]}`; the answer is what `onrecord doctor --json` prints. Two things differ from the command:
-nothing is imported again, and of this Python only the package is looked at, since ten thousand files take time too.
+"server": "…", "engines": […], "open": […], "mounts": "…", "subuid": "…"}`; the answer is what `onrecord doctor --json`
+prints. Two things differ from the command: nothing is imported again, and of this Python only the package is looked at,
+since ten thousand files take time too.
 """
 
 import ctypes
@@ -14,7 +15,7 @@ import traceback
 from pathlib import Path
 
 import onrecord
-from onrecord.authorize.doctor import examine, isolation
+from onrecord.authorize.doctor import examine, isolation, mounts, programs
 from onrecord.base.configuration import Configuration
 
 PR_SET_DUMPABLE, PR_SET_KEEPCAPS = 4, 8
@@ -43,8 +44,12 @@ def say(document):
 
 
 def answer(case):
+    for path in case["open"]:
+        os.open(path, os.O_RDONLY)
     become(case)
     isolation.ENGINES = [Path(one) for one in case["engines"]]
+    mounts.MOUNTS = Path(case["mounts"])
+    isolation.SUBUID = Path(case["subuid"])
     os.environ.clear()
     os.environ.update(case["environment"])
     diagnosis = examine(Configuration.load(Path(case["file"])), server=case["server"])
@@ -52,7 +57,7 @@ def answer(case):
 
 
 examine(Configuration.load(Path(sys.argv[1])))  # so that everything is imported and need not be by each child
-isolation.program_trees = lambda: (Path(onrecord.__file__).parent,)
+programs.program_trees = lambda: (Path(onrecord.__file__).parent,)
 gc.freeze()
 gc.disable()
 for line in sys.stdin:

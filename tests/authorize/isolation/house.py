@@ -104,10 +104,14 @@ class House:
         file: Path | None = None,
         server: str = SERVER,
         engines: Sequence[str] = (),
+        left_open: Sequence[Path] = (),
+        mounts: Path = Path("/proc/self/mountinfo"),
+        subuid: Path = Path("/etc/subuid"),
     ) -> dict[str, Any]:
         """Examine a server as the agent, or as said, and return what `onrecord doctor --json` prints.
 
-        `uids` are real, effective and saved uid; the primary group has the number of the first.
+        `uids` are real, effective and saved uid; the primary group has the number of the first. `left_open` was opened
+        before the uid was taken; `mounts` and `subuid` stand for the files of the machine.
         """
         case = {
             "uids": uids or (self.agent,) * 3,
@@ -117,6 +121,9 @@ class House:
             "file": str(file or self.configuration.file),
             "server": server,
             "engines": list(engines),
+            "open": [str(one) for one in left_open],
+            "mounts": str(mounts),
+            "subuid": str(subuid),
         }
         assert self._doctors.stdin is not None
         assert self._doctors.stdout is not None

@@ -393,6 +393,202 @@ class TestBrokenSingly:
         assert broken(document) == {"I8"}
 
 
+class TestWaysAround:
+    """Deployments in which every single thing that the specification names is closed, and a way stays open."""
+
+    def test_other_server_processes(self, house):
+        """I2: the real server that was tried is one that the guard started for this doctor, not one of before."""
+        assert broken(house.doctor()) == set()
+        uid = house.person + 1
+        assert "no real server" in detail(house.doctor(uids=(uid, uid, uid)), "I2")
+
+    @pytest.mark.parametrize("where", ["state", "environment", "key", "canary"])
+    def test_can_be_moved_away(self, house, where):
+        """I5 and I6: what cannot be opened can still be renamed by who may write a directory on the way."""
+        configuration = house.configuration
+        path = {
+            "state": configuration.paths.state,
+            "environment": house.env_file.parent,
+            "key": configuration.authority_state.parent,
+            "canary": house.directory,
+        }[where]
+        with mode(path, 0o777):
+            document = house.doctor()
+        assert {"I6" if where == "canary" else "I5"} <= broken(document)
+        assert str(path) in detail(document, "I6" if where == "canary" else "I5")
+
+    @pytest.mark.parametrize("what", ["source", "anchors"])
+    def test_file_below(self, house, what):
+        """I5: one writable file in a closed directory; the person who signs would sign it."""
+        configuration = house.configuration
+        path = {
+            "source": configuration.policy.source / "bundle.json",
+            "anchors": next(configuration.trust.vcon.iterdir()),
+        }[what]
+        with mode(path, 0o666):
+            document = house.doctor()
+        assert broken(document) == {"I5"}
+        assert str(path) in detail(document, "I5")
+
+    @pytest.mark.parametrize("ending", ["~", ".bak", ".old"])
+    def test_copy_of_a_secret(self, house, ending):
+        """I5: a readable copy beside the environment file, in a directory that cannot be listed."""
+        copy = house.env_file.with_name(house.env_file.name + ending)
+        copy.write_text("x")
+        copy.chmod(0o644)
+        try:
+            document = house.doctor()
+        finally:
+            copy.unlink()
+        assert broken(document) == {"I5"}
+        assert str(copy) in detail(document, "I5")
+
+    def test_wrong_owner(self, house):
+        """What has a wrong owner is not isolated, although this agent gets nothing by it."""
+        path = house.configuration.policy.bundle
+        os.chown(path, house.person, house.person)
+        try:
+            document = house.doctor()
+        finally:
+            os.chown(path, 0, 0)
+        assert document["isolation"] == "degraded"
+        assert set(items(document).values()) == {"ok"}
+
+    def program(self, house, name):
+        directory = house.directory / name
+        directory.mkdir(mode=0o755)
+        (directory / "main.py").write_text("import helper\n")
+        (directory / "helper.py").write_text("")
+        for path in directory.iterdir():
+            path.chmod(0o644)
+        return directory
+
+    def command(self, house, name, command, args):
+        return house.variant(
+            name,
+            (f'command = "{house.wrapper}"', f'command = "{command}"'),
+            (f'args = ["--base", "{house.vault}"]', f"args = {json.dumps(args)}"),
+            (f'cwd = "{house.vault}"', f'cwd = "{house.directory / name}"'),
+        )
+
+    @pytest.mark.parametrize(
+        ("how", "what"),
+        [("absolute", "main.py"), ("relative", "main.py"), ("module", "main.py"), ("absolute", "helper.py")],
+    )
+    def test_script(self, house, how, what):
+        """I5: the script that an interpreter is given, and what lies beside it, are programs too."""
+        directory = self.program(house, f"script-{what}-{how}")
+        args = {
+            "absolute": [str(directory / "main.py")],
+            "relative": ["-u", "main.py"],
+            "module": ["-m", "main"],
+        }
+        file = self.command(house, directory.name, sys.executable, args[how])
+        (directory / what).chmod(0o666)
+        document = house.doctor(file=file)
+        assert broken(document) == {"I5"}
+        assert str(directory / what) in detail(document, "I5")
+
+    def test_environment_of_the_server(self, house):
+        """I5: a writable module in the virtual environment that the server's program comes from."""
+        directory = house.directory / "environment"
+        (directory / "bin").mkdir(parents=True)
+        packages = directory / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+        packages.mkdir(parents=True)
+        home = Path(os.path.realpath(sys.executable)).parent
+        (directory / "pyvenv.cfg").write_text(f"home = {home}\n")
+        (directory / "bin/python").symlink_to(os.path.realpath(sys.executable))
+        (directory / "bin/server").write_text(f"#!{directory}/bin/python\nimport helper\n")
+        (packages / "helper.py").write_text("")
+        for path in (directory, *directory.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o755)
+        file = self.command(house, "environment", directory / "bin/server", [])
+        assert broken(house.doctor(file=file)) == set()
+        for path in (packages / "helper.py", directory / "pyvenv.cfg"):
+            with mode(path, 0o666):
+                document = house.doctor(file=file)
+            assert broken(document) == {"I5"}
+            assert str(path) in detail(document, "I5")
+
+    def test_another_configuration(self, house):
+        """I5: the configuration that the parts really run with counts, not only the one that the doctor reads."""
+        file = house.variant("copy")
+        with mode(house.configuration.file, 0o666):
+            document = house.doctor(file=file)
+        assert broken(document) == {"I5"}
+        assert str(house.configuration.file) in detail(document, "I5")
+
+    def test_setuid_program(self, house):
+        """I3: a program that gives who executes it the server's uid."""
+        program = house.wrapper.with_name("helper")
+        shutil.copy("/bin/true", program)
+        os.chown(program, house.server, house.server)
+        for bits, expected in ((0o4755, {"I3"}), (0o2755, {"I3"}), (0o4750, set()), (0o755, set())):
+            program.chmod(bits)
+            assert broken(house.doctor()) == expected
+        program.unlink()
+
+    def test_sudo_for_one_account(self, house):
+        """I3: sudo refuses root, and lists a command for the server's account that needs no password."""
+        directory = house.directory / "sudo-listed"
+        directory.mkdir(mode=0o755)
+        (directory / "sudo").write_text(
+            '#!/bin/sh\n[ "$*" = "-n -l" ] || exit 1\necho "    (files) NOPASSWD: /bin/cat"\n'
+        )
+        (directory / "sudo").chmod(0o755)
+        path = f"{directory}:{os.environ['PATH']}"
+        document = house.doctor(environment={"PATH": path})
+        assert broken(document) == {"I3"}
+        assert "without a password" in detail(document, "I3")
+
+    @pytest.mark.parametrize("lent", ["server", "authority", "recorder"])
+    def test_subordinate_uid(self, house, lent):
+        """I1: a range in /etc/subuid lends the agent the uid of another role; other ranges are no danger."""
+        file = house.directory / "subuid"
+        for first, count, expected in ((getattr(house, lent), 1, {"I1"}), (house.person, 1, set())):
+            file.write_text(f"somebody:1:65000\n{house.agent}:{first}:{count}\n")
+            file.chmod(0o644)
+            assert broken(house.doctor(subuid=file)) == expected
+
+    def test_descriptor_left_open(self, house):
+        """I5 and I6: who started the agent has left a secret open."""
+        document = house.doctor(left_open=[house.env_file, house.canary])
+        assert broken(document) == {"I5", "I6"}
+        assert "descriptor" in detail(document, "I5")
+        assert "descriptor" in detail(document, "I6")
+
+    def test_bind_mount(self, house):
+        """I6: another mount shows the canary below a directory that is open."""
+        (house.directory / "shown").mkdir(mode=0o755)
+        (house.directory / "shown" / house.canary.name).write_text("x")
+        (house.directory / "shown" / house.canary.name).chmod(0o644)
+        file = house.directory / "mountinfo"
+        file.write_text(
+            f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+            f"23 22 8:1 {house.vault} {house.directory}/shown rw - ext4 /dev/sda1 rw\n"
+        )
+        file.chmod(0o644)
+        document = house.doctor(mounts=file)
+        assert broken(document) == {"I6"}
+        assert f"{house.directory}/shown/{house.canary.name}" in detail(document, "I6")
+
+    def test_secret_in_other_letters(self, house):
+        """I7: the name of a secret in small letters."""
+        assert broken(house.doctor(environment={SECRET_NAME.lower(): "x"})) == {"I7"}
+
+    def test_leaves_everybody_alone(self, house):
+        """Attempts that succeed harm nobody: with every capability for them, the same processes run on untraced."""
+        before = sorted(TestUp().children(house))
+        document = house.doctor(capabilities=[CAP_KILL, CAP_SYS_PTRACE])
+        assert "pidfd_getfd, signal 0, ptrace" in detail(document, "I2")
+        children = TestUp().children(house)
+        assert sorted(children) == before
+        for _, status in children.values():
+            assert status["TracerPid"] == ["0"]
+            assert status["State"][0] in "SRD"
+
+
 class TestSecrets:
     def client(self, house):
         environment = child_environment(HOME="/")
@@ -494,11 +690,12 @@ class TestUp:
             assert status["NoNewPrivs"] == ["1"]
 
     def test_nothing_of_the_operator(self, house):
-        """No part has the environment of who started `up`, nor its terminal: each leads a session of its own."""
+        """No part has the environment, the terminal or the directory of who started `up`; each leads a session."""
         assert OPERATOR_SECRET.encode() in Path(f"/proc/{house.up.pid}/environ").read_bytes()
         for pid, _ in self.children(house).values():
             assert OPERATOR_SECRET.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
             assert os.getsid(pid) == pid
+            assert os.readlink(f"/proc/{pid}/cwd") == "/"
 
     def test_only_the_server_has_its_secret(self, house):
         """Neither authority nor recorder hold the secret of a tool server; its guard does, since it starts it."""

@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -36,18 +37,26 @@ CAPABILITIES: Final = {
     5: "CAP_KILL",
     6: "CAP_SETGID",
     7: "CAP_SETUID",
+    12: "CAP_NET_ADMIN",
+    13: "CAP_NET_RAW",
     16: "CAP_SYS_MODULE",
     17: "CAP_SYS_RAWIO",
+    18: "CAP_SYS_CHROOT",
     19: "CAP_SYS_PTRACE",
     21: "CAP_SYS_ADMIN",
+    22: "CAP_SYS_BOOT",
+    27: "CAP_MKNOD",
     31: "CAP_SETFCAP",
     38: "CAP_PERFMON",
     39: "CAP_BPF",
     40: "CAP_CHECKPOINT_RESTORE",
 }
-"""Each one by itself goes around the separation of uids. The specification names four of them."""
+"""Each one by itself goes around the separation of uids, or around a firewall. The specification names four of them."""
 
 _SUDO_PATHS: Final = ("/usr/bin/sudo", "/usr/local/bin/sudo", "/bin/sudo")
+
+_TRACER_SECONDS: Final = 2.0
+"""How long a thread that has ended may stay in /proc: the kernel detaches just before it leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +124,15 @@ def _getfd(pidfd: int) -> int:
 
 
 def _seize(pid: int) -> int:
-    """Begin to trace in a thread of its own: the kernel detaches when the tracer ends (ptrace(2))."""
+    """Begin to trace in a thread of its own: the kernel detaches when the tracer ends (ptrace(2)).
+
+    Returns when that thread is really gone, which is a moment after it can be joined.
+    """
     ended: list[int] = []
+    tracer: list[int] = []
 
     def trace() -> None:
+        tracer.append(threading.get_native_id())
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
         libc.ptrace.restype = ctypes.c_long
@@ -127,6 +141,9 @@ def _seize(pid: int) -> int:
     thread = threading.Thread(target=trace)
     thread.start()
     thread.join()
+    end = time.monotonic() + _TRACER_SECONDS
+    while os.path.exists(f"/proc/self/task/{tracer[0]}") and time.monotonic() < end:
+        time.sleep(0.0005)
     return ended[0]
 
 
@@ -147,22 +164,39 @@ def held_capabilities(status: str) -> tuple[str, ...]:
 
 
 def try_sudo() -> Attempt:
-    """Try `sudo -n true`, which asks for no password and leaves an entry in the log of sudo."""
+    """Try `sudo -n true`, and look for commands that need no password: one for the server's account is enough.
+
+    Asks for no password and leaves entries in the log of sudo.
+    """
     program = shutil.which("sudo") or next((path for path in _SUDO_PATHS if os.access(path, os.X_OK)), None)
     if program is None:
         return Attempt("sudo", "refused", "there is no sudo")
+    attempt, _ = _run_sudo(program, "true")
+    if attempt.outcome != "refused":
+        return attempt
+    listed, text = _run_sudo(program, "-l")
+    if listed.outcome == "untried":
+        return listed
+    if listed.outcome == "succeeded" and b"NOPASSWD" in text:
+        return Attempt("sudo", "succeeded", "it lists commands without a password")
+    return attempt
+
+
+def _run_sudo(program: str, what: str) -> tuple[Attempt, bytes]:
     try:
         done = subprocess.run(
-            [program, "-n", "true"],
+            [program, "-n", what],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=SUDO_SECONDS,
             check=False,
             start_new_session=True,
+            env={**os.environ, "LC_ALL": "C"},
         )
     except subprocess.TimeoutExpired:
-        return Attempt("sudo", "untried", f"no answer within {SUDO_SECONDS:g} s")
+        return Attempt("sudo", "untried", f"no answer within {SUDO_SECONDS:g} s"), b""
     except OSError as error:
-        return Attempt.ended("sudo", error.errno or errno.EIO)
-    return Attempt("sudo", "refused" if done.returncode else "succeeded", f"status {done.returncode}")
+        return Attempt.ended("sudo", error.errno or errno.EIO), b""
+    outcome: Outcome = "refused" if done.returncode else "succeeded"
+    return Attempt("sudo", outcome, f"status {done.returncode}"), done.stdout

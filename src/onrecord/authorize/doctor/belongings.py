@@ -5,21 +5,20 @@ Source: call-proof.md 1.5, I5; running.md 2.1.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
+import pwd
 import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import onrecord
 from onrecord.authorize.setup import ca_key_path
 
 if TYPE_CHECKING:
     from onrecord.base.configuration import Configuration
 
-_DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+RAW_MEMORY: Final = ("/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore")
 
 
 def secrets(configuration: Configuration) -> Iterator[tuple[str, Path]]:
@@ -45,37 +44,29 @@ def secrets(configuration: Configuration) -> Iterator[tuple[str, Path]]:
         yield f"spool of {server.id}", configuration.guard_state(server.id)
         if server.env_file is not None:
             yield f"environment file of {server.id}", server.env_file
+    yield from (("memory of the machine", Path(device)) for device in RAW_MEMORY)
+    for place in dict.fromkeys((configuration.paths.state, configuration.paths.config)):
+        with contextlib.suppress(OSError):
+            number = os.stat(place).st_dev
+            yield "disk", Path(f"/dev/block/{os.major(number)}:{os.minor(number)}")
 
 
 def fixed(configuration: Configuration, server: str) -> Iterator[tuple[str, Path]]:
-    """Yield what the agent may not change: configuration, policy, anchors, and the programs of `server`."""
+    """Yield what the agent may not change: configuration, policy, anchors, interpreter, homes of the other side."""
     bundle = configuration.policy.bundle
     yield "configuration", configuration.file
     yield "policy", bundle
     yield "policy signature", bundle.with_name(bundle.name + ".sig")
-    yield "policy source", configuration.policy.source
     yield "policy anchor", configuration.trust.policy
     yield "journal anchor", configuration.trust.journal
-    yield "record anchors", configuration.trust.vcon
     yield "record certificate", configuration.keys.record_chain
     yield "interpreter", Path(sys.executable)
-    entry = configuration.server(server)
-    program = entry.command
-    if not os.path.isabs(program):
-        program = shutil.which(program, path=_DEFAULT_PATH) or shutil.which(program) or ""
-    if program:
-        yield "program of the server", Path(program)
-    for argument in entry.args:
-        if os.path.isabs(argument) and os.path.isfile(argument):
-            yield "file of the server's command line", Path(argument)
     yield "working directory of the server", configuration.server_cwd(server)
+    for uid in (configuration.authority_uid, configuration.recorder_uid, configuration.server_uid(server)):
+        with contextlib.suppress(KeyError):
+            yield "home", Path(pwd.getpwuid(uid).pw_dir)
 
 
-def program_trees() -> tuple[Path, ...]:
-    """Return the directories that the code of this installation is loaded from."""
-    found = [Path(onrecord.__file__).parent]
-    found += [
-        Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
-    ]
-    trees = dict.fromkeys(path for path in found if path.is_dir())
-    return tuple(tree for tree in trees if not any(other in tree.parents for other in trees))
+def fixed_trees(configuration: Configuration) -> tuple[Path, ...]:
+    """Return the directories in which the agent may change nothing: who signs the policy reads its source."""
+    return (configuration.policy.source, configuration.trust.vcon)

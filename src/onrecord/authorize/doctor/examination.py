@@ -22,7 +22,7 @@ def examine(
     """Look at everything that this uid can see; with `server`, try to break its isolation from that server too.
 
     The attempts are harmless and nothing is changed. The answer is `isolated` only in system mode, with `server`, and
-    if every item of isolation passed.
+    if every item of isolation passed and nothing has a wrong owner.
 
     Raises `ConfigurationError` with code "server-unknown".
     """
@@ -31,12 +31,14 @@ def examine(
     items = list(isolation.check_uids(configuration))
     if server is not None:
         items += isolation.check_server(configuration, server, bundle)
-    verdict = isolation.check_mode(configuration, server=server, items=items)
+    ownership = tuple(installation.check_ownership(configuration))
+    wrong = [check for check in ownership if check.result == "failed"]
+    verdict = isolation.check_mode(configuration, server=server, items=[*items, *wrong])
     checks = [
         Check("configuration", "ok", f"{configuration.file}, {configuration.mode} mode"),
         verdict,
         *items,
-        *installation.check_ownership(configuration),
+        *ownership,
         *installation.check_keys(configuration),
         *installation.check_certificate(configuration, now=moment),
         *policy,

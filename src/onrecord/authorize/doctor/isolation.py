@@ -12,18 +12,26 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onrecord.authorize.doctor.accounts import (
+    SUBGID,
+    SUBUID,
+    account_groups,
+    privileged_files,
+    subordinate_ids,
+)
 from onrecord.authorize.doctor.attempts import held_capabilities, try_process, try_sudo
-from onrecord.authorize.doctor.belongings import fixed, program_trees, secrets
+from onrecord.authorize.doctor.files import OWN_UID, all_names, check_files
 from onrecord.authorize.doctor.peers import Peers, own_uids, visit
+from onrecord.authorize.doctor.programs import DEFAULT_PATH, find_program
 from onrecord.authorize.doctor.reaching import (
+    Reach,
+    open_descriptors,
     replaceable,
     try_network,
     try_path,
     try_socket,
-    writable,
-    writable_below,
 )
-from onrecord.authorize.doctor.results import Check, Result
+from onrecord.authorize.doctor.results import Check, Result, listed, weight
 from onrecord.authorize.role_uids import role_uids, shared_uids
 from onrecord.base.configuration import user_gid
 from onrecord.base.errors import OnrecordError
@@ -33,24 +41,24 @@ if TYPE_CHECKING:
     from onrecord.authorize.policy import Bundle
     from onrecord.base.configuration import Configuration
 
-MAX_NAMED: Final = 6
-"""Things named in one line; the rest is counted."""
-
 ENGINES: Final = tuple(
     Path(path)
     for path in (
         "/run/docker.sock",
         "/run/podman/podman.sock",
         "/run/containerd/containerd.sock",
+        "/run/k3s/containerd/containerd.sock",
+        "/run/crio/crio.sock",
         "/run/incus/unix.socket",
+        "/var/lib/incus/unix.socket",
         "/var/lib/lxd/unix.socket",
         "/var/snap/lxd/common/lxd/unix.socket",
+        "/run/libvirt/libvirt-sock",
     )
 )
 """Sockets of daemons that start anything as root for whoever may connect. The specification names sudo only."""
 
 _AS_AGENT: Final = "run it as the agent: runuser -u AGENT -- onrecord doctor --server {server}"
-_OWN_UID: Final = "the agent needs a uid of its own, and the modes that onrecord init sets"
 _EVERYDAY: Final = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 
 
@@ -112,24 +120,13 @@ def check_server(configuration: Configuration, server: str, bundle: Bundle | Non
     with visit(configuration, server) as peers:
         yield from _i1(configuration, peers, bundle)
         yield _i2(configuration, peers)
-        groups = peers.groups
-    yield _i3()
+        groups, running = peers.groups, peers.commands
+    yield _i3(configuration, server)
     yield _i4(configuration)
-    yield from _i5(configuration, server)
+    yield from check_files(configuration, server, running=running)
     yield _i6(configuration, server, bundle)
     yield _i7(configuration, server)
     yield _i8(configuration, server, groups)
-
-
-def _weight(configuration: Configuration) -> Result:
-    """In user mode a shared uid is known and said once; in system mode it is a failure."""
-    return "warning" if configuration.mode == "user" else "failed"
-
-
-def _listed(found: Collection[str]) -> str:
-    names = list(found)
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return "; ".join(names[:MAX_NAMED]) + more
 
 
 def _i1(configuration: Configuration, peers: Peers, bundle: Bundle | None) -> Iterator[Check]:
@@ -147,13 +144,19 @@ def _i1(configuration: Configuration, peers: Peers, bundle: Bundle | None) -> It
     uids = {peer.uid for peer in peers.served}
     if configuration.mode == "user" or uids & own or len(uids) < len(peers.served) or len(own) > 1:
         hint = "give each role its own user"
-        found.append(Check(name, _weight(configuration), f"uids are shared: {text}", hint))
+        found.append(Check(name, weight(configuration), f"uids are shared: {text}", hint))
     elif bundle is None:
         detail = f"without a good policy nobody knows whether uid {euid} is the agent"
         found.append(Check(name, "warning", detail, "see policy below"))
     elif euid not in {caller.uid for caller in bundle.callers}:
         detail = f"uid {euid} is no caller of the policy, so this is not the agent"
         found.append(Check(name, "warning", detail, "run it as the agent, or put its uid into the policy"))
+    lent = subordinate_ids(euid, SUBUID, uids | set(role_uids(configuration).values()))
+    if lent:
+        numbers = ", ".join(map(str, lent))
+        found.append(
+            Check(name, weight(configuration), f"{SUBUID} lends this uid the uids {numbers}", "take them out")
+        )
     yield from found or [Check(name, "ok", text)]
 
 
@@ -171,14 +174,14 @@ def _i2(configuration: Configuration, peers: Peers) -> Check:
         elif pid in {peer.pid for peer in peers.served} or not has_exited(pidfd):
             untried += [f"{one.what} ({one.reason})" for one in attempts if one.outcome == "untried"]
     if succeeded:
-        detail = f"uid {os.geteuid()} gets at {_listed(succeeded)}"
+        detail = f"uid {os.geteuid()} gets at {listed(succeeded)}"
         return Check(
-            name, _weight(configuration), detail, "give agent, server and authority uids of their own"
+            name, weight(configuration), detail, "give agent, server and authority uids of their own"
         )
     if peers.silent or not peers.served:
         return Check(name, "warning", "not all was tried: a part is not running", "onrecord up")
     if untried:
-        return Check(name, "warning", f"not tried: {_listed(dict.fromkeys(untried))}", "try it again")
+        return Check(name, "warning", f"not tried: {listed(dict.fromkeys(untried))}", "try it again")
     if not peers.are_all:
         return Check(name, "warning", f"not all was tried: there are more than {len(targets)} processes")
     if peers.real_server is False:
@@ -191,7 +194,7 @@ def _i2(configuration: Configuration, peers: Peers) -> Check:
     return Check(name, "ok", f"{tried} were refused by {count} processes{which}")
 
 
-def _i3() -> Check:
+def _i3(configuration: Configuration, server: str) -> Check:
     name = "I3 capabilities"
     try:
         held = held_capabilities(Path("/proc/self/status").read_text(encoding="utf-8", errors="replace"))
@@ -203,14 +206,38 @@ def _i3() -> Check:
     if engines:
         detail = f"it may ask a container engine for anything that root can do: {', '.join(engines)}"
         return Check(name, "failed", detail, "take the agent out of the group of the engine")
+    if configuration.mode == "system":
+        given = privileged_files(
+            _program_directories(configuration, server),
+            uids=set(role_uids(configuration).values()),
+            gids=_closed_groups(configuration, server),
+        )
+        if given:
+            detail = f"setuid or setgid to the other side: {listed([str(one) for one in given])}"
+            return Check(name, "failed", detail, "chmod u-s,g-s")
     sudo = try_sudo()
     if sudo.outcome == "succeeded":
-        return Check(name, "failed", "sudo -n true works: it needs no password", "take sudo from the agent")
+        detail = (
+            "sudo -n true works: it needs no password"
+            if sudo.reason == "status 0"
+            else f"sudo: {sudo.reason}"
+        )
+        return Check(name, "failed", detail, "take sudo from the agent")
     if sudo.outcome == "untried":
         return Check(
             name, "warning", f"sudo was not tried: {sudo.reason}", "look at the configuration of sudo"
         )
     return Check(name, "ok", f"none that goes around uids; sudo -n true fails ({sudo.reason})")
+
+
+def _program_directories(configuration: Configuration, server: str) -> Iterator[Path]:
+    for one in f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{DEFAULT_PATH}".split(":"):
+        if one:
+            yield Path(one)
+    program = find_program(configuration.server(server).command)
+    if program is not None:
+        yield program.parent
+    yield configuration.server_cwd(server)
 
 
 def _i4(configuration: Configuration) -> Check:
@@ -236,43 +263,11 @@ def _i4(configuration: Configuration) -> Check:
             elif reach == "untried":
                 untried.append(f"{path} ({how})")
     if weak:
-        return Check(name, _weight(configuration), _listed(dict.fromkeys(weak)), _OWN_UID)
+        return Check(name, weight(configuration), listed(dict.fromkeys(weak)), OWN_UID)
     if untried:
-        return Check(name, "warning", f"not tried: {_listed(untried)}")
+        return Check(name, "warning", f"not tried: {listed(untried)}")
     detail = f"{len(paths)} sockets and their directories are not this uid's to change; {', '.join(closed)} are shut"
     return Check(name, "ok", detail)
-
-
-def _i5(configuration: Configuration, server: str) -> Iterator[Check]:
-    name = "I5 files"
-    result = _weight(configuration)
-    readable, untried = [], []
-    for what, path in secrets(configuration):
-        reach, how = try_path(path)
-        if reach == "reached":
-            readable.append(f"{what} {path} {how}")
-        elif reach == "untried":
-            untried.append(f"{what} {path} ({how})")
-    changeable = {reason: None for _, path in fixed(configuration, server) if (reason := writable(path))}
-    for tree in program_trees():
-        try:
-            reason = writable(tree) or writable_below(tree)
-        except OverflowError:
-            untried.append(f"all of {tree} (too many files)")
-            continue
-        if reason is not None:
-            changeable[reason] = None
-    if readable:
-        yield Check(name, result, f"uid {os.geteuid()} gets at {_listed(readable)}", _OWN_UID)
-    if changeable:
-        yield Check(
-            name, result, _listed(changeable), "only root may write these, and the directories on the way"
-        )
-    if untried:
-        yield Check(name, "warning", f"not tried: {_listed(untried)}")
-    if not readable and not changeable and not untried:
-        detail = "no key, counter, journal, spool or environment file can be read"
-        yield Check(name, "ok", f"{detail}; no policy, anchor, configuration or program can be changed")
 
 
 def _i6(configuration: Configuration, server: str, bundle: Bundle | None) -> Check:
@@ -288,26 +283,46 @@ def _i6(configuration: Configuration, server: str, bundle: Bundle | None) -> Che
             return Check(name, "warning", "not tried: nobody has said what only the server may reach", hint)
     if not canaries:
         return Check(name, "ok", f"servers.{server}.canaries says that it has no resource of its own")
-    ended = {one: try_path(Path(one)) if one.startswith("/") else try_network(one) for one in canaries}
+    ended = {
+        name: result
+        for one in canaries
+        for name, result in (_try_canary(one) if one.startswith("/") else [(one, try_network(one))])
+    }
     reached = [f"{one} {how}" for one, (reach, how) in ended.items() if reach == "reached"]
     unclear = [f"{one} ({how})" for one, (reach, how) in ended.items() if reach in ("missing", "untried")]
     if reached:
         hint = "only the server's uid may reach it"
-        return Check(name, _weight(configuration), f"uid {os.geteuid()} reaches {_listed(reached)}", hint)
+        return Check(name, weight(configuration), f"uid {os.geteuid()} reaches {listed(reached)}", hint)
     if unclear:
         hint = f"name in servers.{server}.canaries what is there"
-        return Check(name, "warning", f"what is not there proves nothing: {_listed(unclear)}", hint)
-    shown = _listed([f"{one} ({how})" for one, (_, how) in ended.items()])
+        return Check(name, "warning", f"what is not there proves nothing: {listed(unclear)}", hint)
+    shown = listed([f"{one} ({how})" for one, (_, how) in ended.items()])
     return Check(name, "ok", f"out of reach, each a {whose}: {shown}")
+
+
+def _try_canary(canary: str) -> Iterator[tuple[str, tuple[Reach, str]]]:
+    """Yield how a path is reached, by each of its names; one that can be moved away or is held open is reached too."""
+    path = Path(canary)
+    held = [number for number, target in open_descriptors() if target == path or path in target.parents]
+    for name in all_names(path):
+        result = try_path(name)
+        way = replaceable(name, links_allowed=True) if result[0] == "refused" else None
+        if way is not None:
+            result = ("reached", f"can be replaced: {way}")
+        elif held and name == path:
+            result = ("reached", f"is open as descriptor {held[0]}")
+        if name == path or result[0] == "reached":
+            yield str(name), result
 
 
 def _i7(configuration: Configuration, server: str) -> Check:
     name = "I7 secrets"
     names, is_known = secret_names(configuration, server)
-    found = sorted(names & set(os.environ))
+    folded = {one.casefold() for one in names}
+    found = sorted(one for one in os.environ if one.casefold() in folded)
     if found:
         detail = f"in this environment: {', '.join(found)}"
-        return Check(name, _weight(configuration), detail, "start the agent without them")
+        return Check(name, weight(configuration), detail, "start the agent without them")
     if not is_known:
         hint = f'servers.{server}.secret_names = ["NAME"]: names, never values; [] if there are none'
         return Check(name, "warning", "this uid cannot know the names in the environment file", hint)
@@ -340,22 +355,36 @@ def _i8(configuration: Configuration, server: str, groups: Collection[int]) -> C
         return Check(name, "warning", "user mode has no groups of roles")
     try:
         call = configuration.call_gid
-        closed = {
-            user_gid(configuration.authority_uid),
-            user_gid(configuration.recorder_uid),
-            user_gid(configuration.server_uid(server)),
-            configuration.approval_gid,
-            configuration.control_gid,
-            configuration.record_gid,
-            configuration.readers_gid,
-            *groups,
-        } - {call}
+        closed = _closed_groups(configuration, server) | set(groups) - {call}
     except OnrecordError as error:
         return Check.failed(name, error)
     own = {os.getegid(), *os.getresgid(), *os.getgroups()}
     if own & closed:
         numbers = ", ".join(map(str, sorted(own & closed)))
         return Check(name, "failed", f"this process is in groups of other roles: {numbers}", "leave them")
+    later = account_groups(os.geteuid()) & closed
+    if later:
+        numbers = ", ".join(map(str, sorted(later)))
+        detail = f"its account is in groups of other roles, which newgrp gives at any time: {numbers}"
+        return Check(name, "failed", detail, "take it out of them")
+    lent = subordinate_ids(os.geteuid(), SUBGID, closed)
+    if lent:
+        detail = f"{SUBGID} lends this uid groups of other roles: {', '.join(map(str, lent))}"
+        return Check(name, "failed", detail, "take them out")
     if call not in own:
         return Check(name, "failed", f"this process is not in the call group {call}", "join it: mcp-call")
     return Check(name, "ok", "in the call group and in no group of another role")
+
+
+def _closed_groups(configuration: Configuration, server: str) -> set[int]:
+    """Return the groups that open something of another role. Raises as the configuration does for unknown accounts."""
+    groups = {
+        user_gid(configuration.authority_uid),
+        user_gid(configuration.recorder_uid),
+        user_gid(configuration.server_uid(server)),
+        configuration.approval_gid,
+        configuration.control_gid,
+        configuration.record_gid,
+        configuration.readers_gid,
+    }
+    return {one for one in groups if one is not None} - {configuration.call_gid}

@@ -15,10 +15,11 @@ import select
 import socket
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onrecord.authorize.guard import launcher
 from onrecord.base.errors import NetworkError
 from onrecord.base.sockets import connect_unix, has_exited, open_peer_pidfd, peer_credentials
 
@@ -33,7 +34,10 @@ REAL_SERVER_SECONDS: Final = 10.0
 
 _STEP_SECONDS: Final = 0.02
 
-_IDENTITY: Final = re.compile(rb"^(Uid|Gid|Groups):([\t 0-9]*)$", re.MULTILINE)
+_LAUNCHER: Final = launcher.__file__
+"""What the guard starts becomes the real server a moment later."""
+
+_IDENTITY: Final = re.compile(rb"^(PPid|Uid|Gid|Groups):([\t 0-9]*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,11 @@ class Process:
 
     pid: int
     pidfd: int
+    parent_pid: int
     uids: frozenset[int]
     gids: frozenset[int]
+    command: tuple[str, ...] = ()
+    """What it was started with: the kernel shows this to everybody, unlike /proc/PID/exe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ class Peers:
     silent: tuple[tuple[str, str], ...]
     real_server: bool | None
     """Whether the real server is among the processes; None where it cannot be seen (user mode, hidden processes)."""
+    recorder_uid: int = -1
     are_all: bool = True
     """Whether no process was left out because there are too many."""
 
@@ -75,10 +83,22 @@ class Peers:
         """Every group that one of the processes has."""
         return frozenset(gid for process in self.processes for gid in process.gids)
 
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """The command lines of who serves the sockets, of what these have started, and of the recorder."""
+        parts = {peer.pid for peer in self.served}
+        ours = (
+            one
+            for one in self.processes
+            if {one.pid, one.parent_pid} & parts or self.recorder_uid in one.uids
+        )
+        return tuple(dict.fromkeys(one.command for one in ours if one.command))
+
 
 @contextlib.contextmanager
 def visit(configuration: Configuration, server: str) -> Iterator[Peers]:
     """Connect to authority and server, and give what runs there for as long as the block lasts; nothing is sent."""
+    earlier = frozenset(_pids())
     with contextlib.ExitStack() as stack:
         served, silent, connections = [], [], {}
         for name, path, uid in _sockets(configuration, server):
@@ -105,8 +125,15 @@ def visit(configuration: Configuration, server: str) -> Iterator[Peers]:
         real_server = None
         guard = next((peer for peer in served if peer.name == "server"), None)
         if guard is not None and not shared and guard.pid in seen:
-            real_server = _await_real_server(seen, guard, connections["server"], uids=uids)
-        yield Peers(tuple(served), tuple(one for one in seen.values() if one.pid), tuple(silent), real_server)
+            real_server = _await_real_server(seen, guard, connections["server"], uids=uids, earlier=earlier)
+        yield Peers(
+            tuple(served),
+            tuple(replace(one, command=_command(one.pid)) for one in seen.values()),
+            tuple(silent),
+            real_server,
+            recorder_uid=configuration.recorder_uid,
+            are_all=len(seen) < MAX_PROCESSES,
+        )
 
 
 def own_uids() -> frozenset[int]:
@@ -121,11 +148,22 @@ def _sockets(configuration: Configuration, server: str) -> Iterator[tuple[str, P
 
 
 def _await_real_server(
-    seen: dict[int, Process], guard: Peer, sock: socket.socket, *, uids: Collection[int]
+    seen: dict[int, Process],
+    guard: Peer,
+    sock: socket.socket,
+    *,
+    uids: Collection[int],
+    earlier: Collection[int],
 ) -> bool:
-    """Wait until a process of the server's uid other than the guard is there; False if the guard hangs up before."""
+    """Wait until the guard has started a process for us; False if it hangs up before.
+
+    One of the `earlier` numbers was started for somebody else, and may be ending.
+    """
     end = time.monotonic() + REAL_SERVER_SECONDS
-    while not any(guard.uid in one.uids and one.pid != guard.pid for one in seen.values()):
+    while not any(
+        one.parent_pid == guard.pid and one.pid not in earlier and _LAUNCHER not in _command(one.pid)
+        for one in seen.values()
+    ):
         if time.monotonic() > end or _is_closed(sock):
             return False  # closed: this uid is no caller, or the server cannot be started
         select.select([], [], [], _STEP_SECONDS)
@@ -146,32 +184,46 @@ def _is_closed(sock: socket.socket) -> bool:
 
 def _look(seen: dict[int, Process], *, uids: Collection[int], pids: Collection[int]) -> None:
     """Add every process that has one of the uids, or one of the numbers."""
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or len(seen) >= MAX_PROCESSES:
-            continue
-        pid = int(entry.name)
+    for pid in _pids():
+        if len(seen) >= MAX_PROCESSES:
+            return
         if pid in seen or pid == os.getpid() or (not uids and pid not in pids):
             continue
         with contextlib.suppress(OSError, ValueError):
             pidfd = os.pidfd_open(pid)
             try:
-                users, groups = identity(Path(f"/proc/{pid}/status").read_bytes())
+                parent_pid, users, groups = identity(Path(f"/proc/{pid}/status").read_bytes())
                 if (users & set(uids) or pid in pids) and not has_exited(pidfd):
-                    seen[pid] = Process(pid, pidfd, users, groups)
+                    seen[pid] = Process(pid, pidfd, parent_pid, users, groups)
             finally:
                 if pid not in seen:
                     os.close(pidfd)
 
 
-def identity(status: bytes) -> tuple[frozenset[int], frozenset[int]]:
-    """Return all uids and all groups in the text of /proc/PID/status (proc_pid_status(5)).
+def _pids() -> Iterator[int]:
+    """Yield the number of every process that can be seen."""
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _command(pid: int) -> tuple[str, ...]:
+    """Return the words that a process was started with, or none where they cannot be seen."""
+    try:
+        return tuple(
+            os.fsdecode(one) for one in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") if one
+        )
+    except OSError:
+        return ()
+
+
+def identity(status: bytes) -> tuple[int, frozenset[int], frozenset[int]]:
+    """Return the parent, all uids and all groups in the text of /proc/PID/status (proc_pid_status(5)).
 
     Raises `ValueError` if the rows are not there.
     """
     rows = {name: [int(one) for one in value.split()] for name, value in _IDENTITY.findall(status)}
-    if not {b"Uid", b"Gid"} <= rows.keys():
-        raise ValueError("no uid or gid")
-    return frozenset(rows[b"Uid"]), frozenset(rows[b"Gid"] + rows.get(b"Groups", []))
+    if not {b"PPid", b"Uid", b"Gid"} <= rows.keys() or not rows[b"PPid"]:
+        raise ValueError("no parent, uid or gid")
+    return rows[b"PPid"][0], frozenset(rows[b"Uid"]), frozenset(rows[b"Gid"] + rows.get(b"Groups", []))
 
 
 def _close(seen: dict[int, Process]) -> None:

@@ -25,6 +25,8 @@ MAX_ENTRIES: Final = 200_000
 CONNECT_SECONDS: Final = 3.0
 """How long a canary on the network may take to answer."""
 
+_COPY_ENDINGS: Final = ("~", ".bak", ".backup", ".old", ".orig", ".save", ".copy", ".tmp", ".1")
+
 Reach = Literal["refused", "reached", "missing", "untried"]
 
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -63,24 +65,37 @@ def way_to(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
 def replaceable(path: Path, *, links_allowed: bool) -> str | None:
     """Return which part of the way to `path` this uid owns or can write, or which is a link; None if there is none.
 
-    One sticky directory of root, such as /tmp, is no danger: only the owner can replace what lies in it. The object
-    itself counts by its owner only, since a socket is there to be written to.
+    One sticky directory of root, such as /tmp, is no danger: only the owner can replace what lies in it, but anybody
+    can make what is not there yet. The object itself counts by its owner only, since a socket is there to be written
+    to.
     """
     own = os.geteuid()
     sticky_left = 1
     last = Path(os.path.abspath(path))
-    for part, status in way_to(path):
+    way = list(way_to(path))
+    open_end = way[-1][0] if _is_missing(path) else None
+    for part, status in way:
         if stat.S_ISLNK(status.st_mode) and not links_allowed:
             return f"{part} is a symbolic link"
         if status.st_uid == own:
             return f"{part} belongs to uid {own}"
         if part == last or not stat.S_ISDIR(status.st_mode) or not can_write(part, status):
             continue
-        if status.st_mode & stat.S_ISVTX and status.st_uid == 0 and sticky_left:
+        if status.st_mode & stat.S_ISVTX and status.st_uid == 0 and sticky_left and part != open_end:
             sticky_left -= 1
             continue
         return f"uid {own} can write {part}"
     return None
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def can_write(path: Path, status: os.stat_result) -> bool:
@@ -107,17 +122,22 @@ def writable(path: Path) -> str | None:
 
 
 def writable_below(directory: Path) -> str | None:
-    """Return the first file or directory of a tree that this uid can change, or None; links are not followed.
+    """Return the first file or directory of a tree that this uid can change, or None; what links lead to included.
 
-    Raises `OverflowError` if the tree is too large to be looked at.
+    Raises `OverflowError` if the tree is too large to be looked at, and `PermissionError` if a part of it can be
+    entered and not listed.
     """
     own = os.geteuid()
     left = MAX_ENTRIES
     ahead = [os.fspath(directory)]
+    linked = {os.path.realpath(directory)}
     while ahead:
+        place = ahead.pop()
         try:
-            entries = list(os.scandir(ahead.pop()))
+            entries = list(os.scandir(place))
         except OSError:
+            if os.access(place, os.X_OK, effective_ids=True):
+                raise PermissionError(errno.EACCES, "cannot be listed", place) from None
             continue
         left -= len(entries)
         if left < 0:
@@ -130,6 +150,13 @@ def writable_below(directory: Path) -> str | None:
             if status.st_uid == own:
                 return f"{entry.path} belongs to uid {own}"
             if stat.S_ISLNK(status.st_mode):
+                reason = writable(Path(entry.path))
+                if reason is not None:
+                    return reason
+                target = os.path.realpath(entry.path)
+                if os.path.isdir(target) and target not in linked:
+                    linked.add(target)
+                    ahead.append(target)
                 continue
             # Without these bits only the owner can write: an access list shows its widest right in the group's bits.
             if status.st_mode & 0o022 and os.access(entry.path, os.W_OK, effective_ids=True):
@@ -175,6 +202,32 @@ def try_path(path: Path) -> tuple[Reach, str]:
     return ended
 
 
+def names_beside(path: Path) -> Iterator[Path]:
+    """Yield copies of a file or directory as people and editors make them: `proof.pem.bak`, `files.env~`, `.x.swp`.
+
+    Where the directory cannot be listed the usual names are guessed.
+    """
+    try:
+        found = os.listdir(path.parent)
+    except OSError:
+        found = [*(path.name + ending for ending in _COPY_ENDINGS), f".{path.name}.swp"]
+    for name in found:
+        rest = name.removeprefix(".").removeprefix("#").removeprefix(path.name)
+        if name != path.name and path.name in name and rest[:1] in ("~", ".", "-", "_", "#"):
+            yield path.with_name(name)
+
+
+def open_descriptors() -> tuple[tuple[int, Path], ...]:
+    """Return the open descriptors of this process that lead to a path; who started it may have left them open."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.append((int(name), Path(os.readlink(f"/proc/self/fd/{name}"))))
+        except OSError:
+            continue
+    return tuple(found)
+
+
 def _how(error: OSError) -> tuple[Reach, str]:
     name = errno.errorcode.get(error.errno or errno.EIO, "EIO")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -187,7 +240,8 @@ def _how(error: OSError) -> tuple[Reach, str]:
 def try_network(place: str) -> tuple[Reach, str]:
     """Try to connect to `host:port` by TCP; the connection is closed at once and nothing is sent.
 
-    Every way not to get there is a refusal, but for a name that does not exist.
+    Every way not to get there is a refusal, but for a name that does not exist or cannot be looked up: an address
+    that this uid knows already needs no name.
     """
     host, _, port = place.rpartition(":")
     try:
@@ -195,7 +249,7 @@ def try_network(place: str) -> tuple[Reach, str]:
             return "reached", "it answers"
     except socket.gaierror as error:
         unknown = error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-        return ("missing", "no such name") if unknown else ("refused", "names cannot be looked up")
+        return ("missing", "no such name") if unknown else ("untried", "names cannot be looked up")
     except TimeoutError:
         return "refused", f"no answer within {CONNECT_SECONDS:g} s"
     except OSError as error:

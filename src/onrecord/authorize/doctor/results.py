@@ -6,12 +6,30 @@ Source: DESIGN.md (JSON shapes); call-proof.md 1.5.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from onrecord.base.configuration import Configuration
     from onrecord.base.errors import OnrecordError
 
 Result = Literal["ok", "warning", "failed"]
+
+MAX_NAMED: Final = 6
+"""Things named in one line; the rest is counted."""
+
+
+def weight(configuration: Configuration) -> Result:
+    """Return what a shared uid weighs: in user mode it is known and said once; in system mode it is a failure."""
+    return "warning" if configuration.mode == "user" else "failed"
+
+
+def listed(found: Collection[str]) -> str:
+    """Return the first few of these texts, and how many more there are."""
+    names = list(found)
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return "; ".join(names[:MAX_NAMED]) + more
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from onrecord.authorize.setup.accounts import (
 )
 from onrecord.authorize.setup.certificates import make_ca, make_leaf, to_pem
 from onrecord.authorize.setup.files import Owner, give, write_new
-from onrecord.authorize.setup.places import Directory, directories, make_directories
+from onrecord.authorize.setup.places import Directory, check_directory, directories, make_directories
 from onrecord.authorize.setup.template import configuration_text, draft_text
 from onrecord.base.configuration import Configuration, user_gid, user_number
 from onrecord.base.dates import utc_now
@@ -116,7 +116,7 @@ def initialize(
     it is in user mode) it is signed too, so that `onrecord up` works at once. `people` is for system mode.
 
     Raises `ConfigurationError` with code "exists" if a file is there already, "user-unknown", "user-root" or
-    "uids-shared" for people, "needs-root", or as `plan` does.
+    "uids-shared" for people, "needs-root", as `check_directory` does for a directory that is there, or as `plan` does.
     """
     configuration = plan(directory, mode=mode, values=values, servers=servers)
     if mode == "system" and os.geteuid() != 0:
@@ -207,7 +207,11 @@ class _Maker:
         home = Directory(
             path=configuration.file.parent, owner=self._own.uid, group=self._own.gid, mode=file_mode
         )
-        make_directories((home, *directories(configuration)))
+        places = (home, *directories(configuration))
+        make_directories(places)
+        if configuration.mode == "system":
+            for directory in places:
+                check_directory(directory)  # keys must not be put where somebody else can take them away
         self._proof_and_journal_keys()
         ca_key = self._record_certificates()
         policy = self._policy_key()

@@ -132,51 +132,76 @@ def runtime_directories(configuration: Configuration) -> Iterator[Directory]:
 def make_directories(wanted: Sequence[Directory]) -> tuple[Path, ...]:
     """Make the directories that are missing and return them; what exists is left as it is.
 
-    Missing parents are made with the owner of the directory and mode 0755 (0700 below a private one).
+    Missing parents are made with mode 0755 (0700 below a private one). Root makes
+    nothing where somebody else than the owner can write, and follows no symbolic link.
 
-    Raises `ConfigurationError` with code "cannot-make-directory".
+    Raises `ConfigurationError` with code "cannot-make-directory", and for root those of `check_private_path`.
     """
-    made = []
+    made: list[Path] = []
     for directory in wanted:
-        for path in (*reversed(directory.path.parents), directory.path):
-            last = path == directory.path
-            mode = (
-                directory.mode if last else 0o700 if directory.mode == 0o700 and os.geteuid() != 0 else 0o755
-            )
+        made += _make(directory)
+    return tuple(made)
+
+
+def _make(directory: Directory) -> Iterator[Path]:
+    """Make one directory and its parents, each below the descriptor of the one before: nobody can swap them."""
+    as_root = os.geteuid() == 0
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | (os.O_NOFOLLOW if as_root else 0)
+    path = Path("/")
+    parent = os.open(path, flags)
+    try:
+        for name in directory.path.parts[1:]:
+            above, path = path, path / name
             try:
-                os.mkdir(path, 0o700)
-            except FileExistsError:
-                continue
+                try:
+                    below = os.open(name, flags, dir_fd=parent)
+                except FileNotFoundError:
+                    if as_root:
+                        _check_parent(above, owner=directory.owner)
+                    try:
+                        os.mkdir(name, 0o700, dir_fd=parent)
+                    except FileExistsError:
+                        pass  # somebody else made it just now; it is looked at by who uses it
+                    else:
+                        _own(name, parent, directory, is_last=path == directory.path)
+                        yield path
+                    below = os.open(name, flags, dir_fd=parent)
             except OSError as error:
+                if as_root:
+                    check_private_path(path, owners={directory.owner})  # a link says so itself
                 raise ConfigurationError(
                     f"cannot make the directory ({error.strerror})",
                     code="cannot-make-directory",
                     hint="choose a directory that you may write to: onrecord init DIR",
                     where=Where(file=str(path)),
                 ) from error
-            made.append(path)
-            _own(path, directory if last else None, mode)
-    return tuple(made)
+            os.close(parent)
+            parent = below
+    finally:
+        os.close(parent)
 
 
-def _own(path: Path, directory: Directory | None, mode: int) -> None:
-    """Give a directory that was just made its owner and mode, through a descriptor: nobody can swap it meanwhile."""
+def _check_parent(path: Path, *, owner: int) -> None:
+    """Make sure that only root and `owner` can change names in a directory, or that it is sticky and root's."""
+    status = check_private_path(path, owners={owner})
+    if status.st_mode & 0o022 and not (status.st_mode & stat.S_ISVTX and status.st_uid == ROOT):
+        check_private_path(path, owners={owner}, mode_forbidden=0o022)
+
+
+def _own(name: str, parent: int, directory: Directory, *, is_last: bool) -> None:
+    """Give a directory that was just made its owner and mode, through a descriptor. Raises `OSError`."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, dir_fd=parent)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            if os.fstat(descriptor).st_uid != os.geteuid():
-                raise PermissionError(errno.EPERM, "it was replaced while it was made")
-            if directory is not None and (directory.owner, directory.group) != (os.geteuid(), os.getegid()):
-                os.fchown(descriptor, directory.owner, directory.group)
-            os.fchmod(descriptor, mode)  # after chown, which clears the setgid bit
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot give the directory to uid {directory.owner if directory else os.geteuid()} ({error.strerror})",
-            code="cannot-make-directory",
-            where=Where(file=str(path)),
-        ) from error
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it was replaced while it was made")
+        if is_last and (directory.owner, directory.group) != (os.geteuid(), os.getegid()):
+            os.fchown(descriptor, directory.owner, directory.group)
+        private = directory.mode == 0o700 and os.geteuid() != 0
+        # After chown, which clears the setgid bit.
+        os.fchmod(descriptor, directory.mode if is_last else 0o700 if private else 0o755)
+    finally:
+        os.close(descriptor)
 
 
 def check_directory(directory: Directory) -> None:
@@ -198,5 +223,13 @@ def check_directory(directory: Directory) -> None:
             f"the directory belongs to uid {status.st_uid}, expected {directory.owner}",
             code="path-owner",
             hint=f"chown {directory.owner} {directory.path}",
+            where=where,
+        )
+    is_for_group = directory.mode & 0o070 and not directory.mode & 0o007
+    if is_for_group and status.st_mode & 0o070 and status.st_gid != directory.group:
+        raise ConfigurationError(
+            f"the directory belongs to group {status.st_gid}, expected {directory.group}",
+            code="path-owner",
+            hint=f"chgrp {directory.group} {directory.path}",
             where=where,
         )

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from onrecord.authorize.supervisor.restarts import START_TIMEOUT_S, Role
@@ -156,7 +157,8 @@ def start_child(
             stdout=2 if stderr is None else stderr,
             stderr=stderr,
             pass_fds=(writer,),
-            cwd=None,
+            # Whose directory `up` was started in is not known, and a core dump or an empty part of PATH would mean it.
+            cwd=None if child.principal is None else Path("/"),
             new_group=True,
         )
     except BaseException:

@@ -121,6 +121,7 @@ class Supervisor:
                 stopped.cancel()
                 if self._stopping.is_set():
                     started.cancel()
+                    await asyncio.gather(started, return_exceptions=True)  # so that it does not complain
                     break
             else:
                 announce_ready(ready_fd)
