@@ -95,12 +95,29 @@ class TestRunner:
             "$ cat <<END\n$ x\n$ END\ny",
             "$ exit 0",
             "$ echo a\na\n$ exit 3",
+            "$ false | cat",
+            "$ true\n...status...",
+            "$ sh -c 'echo @@ status 0; exit 1'",
+            "$ printf '@@ status 0'; false",
+            "$ echo \\\n$ false",
         ],
     )
     def test_differences(self, tmp_path, uid, block):
         """A command that fails, other output, another order, and an early end are all noticed."""
         with pytest.raises(AssertionError):
             run_page(self.page(tmp_path, f"```console\n{block}\n```\n"), uid=uid)
+
+    def test_before(self, tmp_path, uid):
+        """What a page takes for granted must have worked too."""
+        with pytest.raises(AssertionError):
+            run_page(self.page(tmp_path, "<!-- before: false -->\n```console\n$ true\n```\n"), uid=uid)
+
+    def test_end_too_late(self, tmp_path, uid, monkeypatch):
+        """A page whose processes do not end is noticed, although all of its commands ended well."""
+        monkeypatch.setattr("support.console_pages.PAGE_SECONDS", 1)
+        block = "$ (trap '' TERM; while read -t 60 <> <(:) || true; do :; done) &\n"
+        with pytest.raises(AssertionError):
+            run_page(self.page(tmp_path, f"```console\n{block}```\n"), uid=uid)
 
     def test_good(self, tmp_path, uid):
         """Here-documents, variables over several blocks, `...` and lines in between are understood."""

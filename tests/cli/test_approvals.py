@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from authorize.authority.house import House, issue_params, on_thread
+from onrecord.authorize.authority.callers import DoorKind
 from onrecord.base.processes import Principal, spawn
-from onrecord.cli.approvals import CONTINUED, wrap
+from onrecord.cli.approvals import CONTINUED, MIN_COLUMNS, in_order, wrap
 from onrecord.cli.main import main
 from support.runtime import child_environment, make_short_dir
 from support.uids import uid_block_or_skip
@@ -37,12 +38,12 @@ def house():
     made.remove()
 
 
-def start(house: House, *args: str, **streams):
+def start(house: House, *args: str, more=(), **streams):
     principal = Principal(house.authority_uid, house.authority_uid) if os.getuid() == 0 else None
     return spawn(
         [sys.executable, "-m", "onrecord", "approvals", *args, "--config", str(house.config.file)],
         principal=principal,
-        env=child_environment(TERM="dumb"),
+        env=child_environment(TERM="dumb", **dict(more)),
         **streams,
     )
 
@@ -71,15 +72,23 @@ def ask(house: House, body: str = "Please add a test.") -> dict:
     return answer["error"]["data"] if "error" in answer else answer["result"]
 
 
+def close_idle(authority) -> None:
+    """Close the approvers' connections as the authority does with idle ones."""
+    for server in authority._servers:
+        for connection in server.connections:
+            if connection.state.door.kind is DoorKind.APPROVAL:
+                connection.end()
+
+
 class Terminal:
     """The command at a terminal of 60 columns."""
 
-    def __init__(self, house: House, *args: str) -> None:
+    def __init__(self, house: House, *args: str, **environment: str) -> None:
         self.master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
         if os.getuid() == 0:
             os.fchown(slave, house.authority_uid, house.authority_uid)
-        self.process = start(house, *args, stdin=slave, stdout=slave, stderr=slave)
+        self.process = start(house, *args, more=environment, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         self.text = ""
 
@@ -94,7 +103,7 @@ class Terminal:
 
     def _read(self) -> str:
         try:
-            return os.read(self.master, 65536).decode()
+            return os.read(self.master, 65536).decode(errors="replace")
         except OSError as error:
             if error.errno == errno.EIO:
                 return ""
@@ -125,8 +134,8 @@ def terminal_of(house):
     """A function that runs the command at a terminal; what is left running is ended."""
     made = []
 
-    def make(*args: str) -> Terminal:
-        made.append(Terminal(house, *args))
+    def make(*args: str, **environment: str) -> Terminal:
+        made.append(Terminal(house, *args, **environment))
         return made[-1]
 
     yield make
@@ -261,13 +270,20 @@ class TestTerminal:
         """Each waiting call is shown and asked about: yes approves, no rejects, full shows all, nonsense asks again."""
         first, second = ask(house, "one" + "x" * 500)["approvalId"], ask(house, "two")["approvalId"]
         terminal = terminal_of()
-        assert first in terminal.until("[q]uit: ")
+        shown = terminal.until("[q]uit: ")
+        assert first in shown
+        assert "code-review asks for post_comment of filesystem" in shown.splitlines()
+        assert "Not all of this call is shown above" in shown
         terminal.say("perhaps")
-        terminal.until("[q]uit: ")
+        assert "Not all of this call" in terminal.until("[q]uit: ")
         terminal.say("f")
-        assert terminal.until("[q]uit: ").replace(f"\r\n{CONTINUED}", "").count("x" * 500) == 1
+        shown = terminal.until("[q]uit: ")
+        assert shown.replace(f"\r\n{CONTINUED}", "").count("x" * 500) == 1
+        assert "Not all of this call" not in shown
         terminal.say("y")
-        assert second in terminal.until("[q]uit: ")
+        shown = terminal.until("[q]uit: ")
+        assert second in shown
+        assert "Not all of this call" not in shown
         terminal.say("n")
         code, rest = terminal.end()
         assert code == 0
@@ -315,6 +331,50 @@ class TestTerminal:
         assert "approval-rejected" in rest
         assert ask(house)["reason"] == "approval_rejected"
 
+    def test_nothing_typed_ahead_counts(self, house, terminal_of):
+        """What was typed before a question stood there decides nothing: it was meant for another call, or for none."""
+        first, second = ask(house, "one")["approvalId"], ask(house, "two")["approvalId"]
+        terminal = terminal_of()
+        assert first in terminal.until("[q]uit: ")
+        terminal.say(
+            "y\ny"
+        )  # Enter was hit for the next question too, before anybody could see what it is about
+        assert second in terminal.until("[q]uit: ")
+        terminal.say("q")
+        assert terminal.end()[0] == 0
+        assert "evidence" in ask(house, "one")
+        assert ask(house, "two")["reason"] == "approval_pending"
+
+    def test_a_person_takes_time(self, house, terminal_of):
+        """The authority closes idle connections; an answer that comes after that is given on a new one."""
+        ask(house)
+        terminal = terminal_of()
+        terminal.until("[q]uit: ")
+        house.inside(close_idle)
+        terminal.say("y")
+        code, rest = terminal.end()
+        assert (code, "approved: the call may run once" in rest) == (0, True), rest
+        assert "evidence" in ask(house)
+
+    def test_no_text_is_asked_again(self, house, terminal_of):
+        """Bytes that are no UTF-8 are no answer: the question is asked again."""
+        approval_id = ask(house)["approvalId"]
+        terminal = terminal_of()
+        terminal.until("[q]uit: ")
+        os.write(terminal.master, b"y\xff\n")
+        terminal.until("[q]uit: ")
+        terminal.say("q")
+        assert terminal.end()[0] == 0
+        assert ask(house)["approvalId"] == approval_id
+
+    def test_a_terminal_without_unicode(self, house, terminal_of):
+        """What the terminal's encoding cannot say is written as an escape, and ends nothing."""
+        ask(house, "\u4e16\u754c")
+        terminal = terminal_of(PYTHONIOENCODING="ascii")
+        assert 'body: "\\u4e16\\u754c"' in terminal.until("[q]uit: ")
+        terminal.say("q")
+        assert terminal.end()[0] == 0
+
     def test_a_value_draws_no_line(self, house, terminal_of):
         """Blanks that fill a row do not put the rest of a value where a line of ours would stand."""
         ask(house, " " * 51 + "  rule: nothing-to-see")
@@ -345,9 +405,35 @@ class TestWrap:
         assert all(row.startswith(CONTINUED) for row in rows[1:])
         assert all(cell_len(row) <= columns for row in rows)
 
+    @pytest.mark.parametrize("columns", [1, MIN_COLUMNS, 12])
+    def test_narrow_terminal(self, columns):
+        """No row is wider than a narrow terminal, so it wraps none by itself."""
+        rows = list(wrap("body: " + "x" * 50, columns))
+        assert all(len(row) <= max(columns, MIN_COLUMNS) for row in rows)
+
+    def test_width_that_terminals_do_not_agree_on(self):
+        """A character that some terminals draw wide, others narrow or as nothing, never makes a row too wide."""
+        for char in ("\u03b1", "\u25a0", "\u1161", "\u0301"):
+            assert all(2 * len(row) <= 40 + len(CONTINUED) for row in wrap(char * 100, 40))
+
     def test_no_terminal(self):
         """For a file or a pipe a line stays whole."""
         assert list(wrap("x" * 1000, None)) == ["x" * 1000]
+
+
+class TestOrder:
+    def test_signs_and_numbers_stay(self):
+        """Behind a word that is written from right to left stands a mark, so what follows it keeps its place."""
+        row = 'x: {"\u05d0\u05d1":100,"\u05d2":5}'
+        assert in_order(row) == 'x: {"\u05d0\u05d1\u200e":100,"\u05d2\u200e":5}'
+        assert in_order("\u0627\u0661") == "\u0627\u0661\u200e"
+        assert in_order("\u05d0\u05b0\u05d1 1") == "\u05d0\u05b0\u05d1\u200e 1"
+
+    @given(st.text(max_size=100))
+    def test_nothing_else_changes(self, text):
+        """Nothing but marks is added, and nothing at all where no such word stands."""
+        assert in_order(text).replace("\u200e", "") == text.replace("\u200e", "")
+        assert in_order("Gr\u00fc\u00dfe, \u4e16\u754c 1,2") == "Gr\u00fc\u00dfe, \u4e16\u754c 1,2"
 
 
 def test_authority_stops_meanwhile(house, terminal_of):

@@ -1,7 +1,8 @@
 """Runs the console blocks of a page as a new user would, and compares what is printed with what the page shows.
 
-A line that begins with "$ " is a command, the lines below it are output, in which `...` stands for anything; other
-output may stand between them. A here-document that ends with END is one command, each line with the same prompt.
+A line that begins with "$ " is a command, the lines below it are output, in which `...` stands for anything, and
+alone for any lines or none; other output may stand between them. A command fails as its last part does, and as any
+part of a pipe does. A here-document that ends with END is one command, each line with the same prompt.
 All commands of a page run in one shell, one after the other, below a home directory of their own.
 
 Remarks in comments, which a reader does not see:
@@ -35,6 +36,7 @@ PAGE_SECONDS = 100
 """How long a page may take. A bound for failing tests, never an assertion."""
 
 _BLOCK = re.compile(r"(<!-- not run: [^\n]+ -->\n)?```console\n(.*?)```", re.DOTALL)
+_STATUS = re.compile(r"^@@ status (\d+)\n", re.MULTILINE)
 _READY = "until onrecord control status >/dev/null 2>&1; do read -t 0.2 <> <(:) || true; done"
 _BECOME = (
     "import os, sys; u = int(sys.argv[1]); os.setgroups([]); os.setgid(u); os.setuid(u);"
@@ -110,10 +112,8 @@ def matches(shown: str, line: str) -> bool:
 def first_difference(step: Step, printed: Sequence[str]) -> str | None:
     """Return the first line of a page that is not printed, in the page's order, or None."""
     lines = iter(printed)
-    return next(
-        (shown for shown in step.shown if not any(matches(shown, line) for line in lines)),
-        None,
-    )
+    expected = [shown for shown in step.shown if shown.strip() != "..."]
+    return next((shown for shown in expected if not any(matches(shown, line) for line in lines)), None)
 
 
 def run_page(page: Page, *, uid: int | None) -> None:
@@ -135,9 +135,11 @@ def run_page(page: Page, *, uid: int | None) -> None:
         subprocess.run(["rm", "-rf", str(home)], check=True)
     parts = re.split(r"^@@ (\d+)\n", output, flags=re.MULTILINE)
     assert len(parts) == 2 * len(page.steps) + 1, output
+    assert _STATUS.findall(parts[0]) == ["0"], f"{page.path.name}: what it takes for granted\n{parts[0]}"
     for number, step in enumerate(page.steps):
-        printed = parts[2 * number + 2]
-        assert "@@ status 0" in printed, f"{page.path.name}: {step.command}\n{printed}"
+        part = parts[2 * number + 2]
+        assert _STATUS.findall(part)[-1:] == ["0"], f"{page.path.name}: {step.command}\n{part}"
+        printed = _STATUS.sub("", part)
         missing = first_difference(step, printed.splitlines())
         assert missing is None, f"{page.path.name}: {step.command}: no line {missing!r} in\n{printed}"
 
@@ -155,12 +157,21 @@ def _programs(names: Sequence[str], home: Path) -> Path:
 
 
 def _script(page: Page) -> str:
-    lines = ["set -m", "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT", page.before]
+    lines = [
+        "set -m -o pipefail",
+        "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT",
+        f"set -e\n{page.before}\nset +e\n{_told('0')}",
+    ]
     for number, step in enumerate(page.steps):
-        lines.append(f"echo '@@ {number}'\n{step.command}\necho \"@@ status $?\"")
+        lines.append(f"echo '@@ {number}'\n{step.command}\n{_told('$?')}")
         if re.match(r"onrecord up\b.*&\s*$", step.command):
             lines.append(_READY)
     return "\n".join(lines)
+
+
+def _told(status: str) -> str:
+    """Return the command that tells a status, on a line of its own whatever stands before it."""
+    return f'printf "\\n@@ status %s\\n" "{status}"'
 
 
 def _run(script: str, environment: dict[str, str], *, uid: int | None) -> str:
@@ -179,7 +190,7 @@ def _run(script: str, environment: dict[str, str], *, uid: int | None) -> str:
         try:
             process.wait(timeout=PAGE_SECONDS)
         except subprocess.TimeoutExpired:
-            late = f"\nended after {PAGE_SECONDS} seconds\n"
+            late = f"\n@@ 0\nended after {PAGE_SECONDS} seconds\n"  # one part more than there are commands
         finally:
             _end_session(process.pid)
             process.wait()

@@ -9,6 +9,7 @@ import pytest
 
 from onrecord.authorize.policy import schema_hash
 from onrecord.authorize.policy.advertised import MAX_PAGES, list_tools
+from onrecord.authorize.tool_names import MAX_TOOLS
 from onrecord.base.errors import ConfigurationError, NetworkError
 
 PRELUDE = """
@@ -162,6 +163,30 @@ def test_endless_pages():
     """A list without end is stopped."""
     assert MAX_PAGES == 1000
     assert code(listing("{'tools': [], 'nextCursor': 'again'}")) == "server-unreadable"
+
+
+def test_many_tools(monkeypatch):
+    """More tools, or more bytes, than the authority would ever take are not collected."""
+    many = "{'tools': [tool(f't{n}') for n in range(%d)]}"
+    assert len(ask(listing(many % MAX_TOOLS)).tools) == MAX_TOOLS
+    assert code(listing(many % (MAX_TOOLS + 1))) == "server-unreadable"
+    monkeypatch.setattr("onrecord.authorize.policy.advertised.MAX_LISTING_BYTES", 1000)
+    assert code(listing(many % 20)) == "server-unreadable"
+
+
+@pytest.mark.parametrize("meta", ["'x'", "['x']", "7", "{'io.modelcontextprotocol/serverInfo': 7}"])
+def test_info_that_is_none(meta):
+    """A server that says nothing usable of itself has no name."""
+    program = MODERN.replace('{"io.modelcontextprotocol/serverInfo": INFO}', meta)
+    assert ask(program).name == ""
+
+
+def test_long_name():
+    """A name is shown and looked up, so it is cut; one that is no text is none."""
+    assert (
+        len(ask(LEGACY.replace("started = False", "INFO['name'] = 'n' * 9999; started = False")).name) == 200
+    )
+    assert ask(LEGACY.replace("started = False", "INFO['name'] = {}; started = False")).name == ""
 
 
 def test_silent():

@@ -10,7 +10,7 @@ from onrecord.authorize.policy.lint import check_bundle
 from onrecord.authorize.policy.pinning import ServerSource, bind, compare, pin, shape_differences
 from onrecord.authorize.policy.proposals import json_types, propose
 from onrecord.authorize.policy.source import compose
-from onrecord.base.errors import OnrecordError, PolicyError, UsageError
+from onrecord.base.errors import OnrecordError, PolicyError, StorageError, UsageError
 from support.policies import example_document
 
 
@@ -245,6 +245,18 @@ def test_bindings_file_lies_below_the_source(tmp_path, name):
         ("body", TEXT, None),
         ("profile", TEXT, None),
         ("path", {"type": "integer"}, None),
+        ("filepath", TEXT, "path"),
+        ("fileName", TEXT, "path"),
+        ("dst", TEXT, "path"),
+        ("output_directories", {"type": "array", "items": TEXT}, "path"),
+        ("paths", {"anyOf": [{"type": "array", "items": TEXT}, {"type": "null"}]}, "path"),
+        ("path", {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}, "path"),
+        ("links", {"type": "array", "items": {"type": "string", "format": "uri"}}, "host"),
+        ("link", {"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}]}, "host"),
+        ("commandLine", TEXT, "command"),
+        ("path\u202e", TEXT, "path"),
+        (" file.path ", TEXT, "path"),
+        ("\uff50ath", TEXT, "path"),
     ],
 )
 def test_argument_proposals(name, schema, fact):
@@ -266,6 +278,17 @@ def test_argument_proposals(name, schema, fact):
         ("frobnicate", {}, {}, "write", 3),
         ("frobnicate", {}, {"destructiveHint": False}, "write", 2),
         ("send_mail", {}, {}, "send", 3),
+        ("get_and_delete", {}, {}, "delete", 3),
+        ("list_then_remove", {}, {"readOnlyHint": True}, "delete", 3),
+        ("read_write_file", {}, {}, "write", 3),
+        ("search_and_replace", {}, {}, "write", 3),
+        ("fetch_and_run", {}, {}, "execute", 3),
+        ("deleteAll", {}, {"readOnlyHint": True, "destructiveHint": False}, "delete", 3),
+        ("get_things", {}, {"destructiveHint": True}, "write", 3),
+        ("get_things", {}, {"readOnlyHint": False, "destructiveHint": False}, "write", 2),
+        ("get_comment", {}, {}, "read", 1),
+        ("add_comment", {}, {}, "write", 3),
+        ("frobnicate", {}, {"readOnlyHint": True, "destructiveHint": True}, "delete", 3),
     ],
 )
 def test_effect_proposals(name, properties, annotations, op, impact):
@@ -309,6 +332,31 @@ def test_nested_targets():
     assert [one for one in made["decide"][2:] if not one.endswith(".json")] == questions
 
 
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("path", {"anyOf": [TEXT, {"type": "object"}]}),
+        ("path", {"type": "integer"}),
+        ("files", {"type": "array"}),
+        ("files", {"type": "array", "items": {"type": ["string", "object"]}}),
+        ("url", {"type": "object", "properties": {"text": TEXT}}),
+        ("amount", TEXT),
+        ("edits", {"type": "array", "items": {"$ref": "#/$defs/Edit"}}),
+        ("options", {"type": "object"}),
+        ("options", {"type": "object", "additionalProperties": TEXT}),
+        (
+            "options",
+            {"type": "object", "properties": {"a": {"type": "array", "prefixItems": [{"$ref": "#/x"}]}}},
+        ),
+    ],
+)
+def test_targets_without_a_fact(name, schema):
+    """What may be a target and gives no fact is a question: a server must not pass one by its schema."""
+    made = propose(tool("x", {name: schema}), base="work")
+    assert "fact" not in made["arguments"][name]
+    assert f"arguments.{name}" in made["decide"]
+
+
 def test_paths_below_a_directory_of_the_call():
     """Where a call names a directory, what its other paths count from is a question for a person."""
     made = propose(tool("add", {"repo_path": TEXT, "files": {"type": "array", "items": TEXT}}), base="work")
@@ -337,6 +385,35 @@ def test_paths_below_a_directory_of_the_call():
 def test_json_types(schema, types):
     """The JSON types of a property are read, or not known."""
     assert json_types(schema) == types
+
+
+def test_members_of_arrays():
+    """An array whose members have another type, or none that is said, has another shape."""
+    bound = {"paths": {"json": "array", "items": "string", "fact": "path", "base": "work"}}
+    assert shape_differences(bound, tool("t", {"paths": {"type": "array", "items": TEXT}})) == []
+    for items in ({"type": "object"}, {"type": ["string", "object"]}, {"$ref": "#/x"}, None):
+        found = shape_differences(bound, tool("t", {"paths": {"type": "array", "items": items}}))
+        assert len(found) == 1
+
+
+def test_names_that_hide(source):
+    """A name cannot reorder or hide what a person reads in the bindings; it is the same name afterwards."""
+    name = "a\u202e\u200b\x7f\x9b\u2028\U000e0041é\n"
+    bind(source, server(tool(name, {name: TEXT})))
+    text = source.file.read_text(encoding="utf-8")
+    assert "é" in text
+    assert all(char.isprintable() or char == "\n" for char in text)
+    assert (source.bindings()[0]["tool"], list(source.bindings()[0]["arguments"])) == (name, [name])
+
+
+def test_too_large_for_a_policy(source, monkeypatch):
+    """Bindings that no reader would take are not written: those that are there can still be read."""
+    source.write([binding()])
+    monkeypatch.setattr("onrecord.authorize.policy.pinning.MAX_BUNDLE_BYTES", 1000)
+    with pytest.raises(StorageError) as e:
+        bind(source, server(READ, *(tool(f"t{number}", {}) for number in range(20))))
+    assert e.value.code == "policy-unwritable"
+    assert source.bindings() == [binding()]
 
 
 def test_differences_name_both_sides():

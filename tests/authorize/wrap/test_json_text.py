@@ -1,5 +1,6 @@
 """JSON with comments is edited member by member."""
 
+import contextlib
 import json
 
 import pytest
@@ -111,6 +112,14 @@ def test_duplicate_names(text):
     with pytest.raises(MalformedError) as e:
         JsonText.read(text).edited(("s",), EDIT)
     assert e.value.code == "client-file-malformed"
+
+
+def test_depth():
+    """Whatever the depth, a text is edited or refused: what can be read may be too deep a moment later."""
+    for depth in range(900, 1001):
+        with contextlib.suppress(MalformedError):
+            text = JsonText.read(f'{{"x": {"[" * depth}{"]" * depth}, "a": {{"b": 1}}}}')
+            assert text.edited(("a",), {"b": 2}).data["a"] == {"b": 2}
 
 
 def test_duplicates_elsewhere():

@@ -33,6 +33,10 @@ EDITED = {
         '[mcp_servers.s]\r\ncommand = "a" # c\r\nargs = []\r\n',
         '[mcp_servers.s]\r\ncommand = "/o" # c\r\nargs = ["connect", "s"]\r\n',
     ),
+    "a new line ends as in Windows": (
+        '[mcp_servers.s]\r\ncommand = "a"\r\n\r\n[z]\r\n',
+        '[mcp_servers.s]\r\ncommand = "/o"\r\nargs = ["connect", "s"]\r\n\r\n[z]\r\n',
+    ),
     "tables in between": (
         '[mcp_servers.s]\ncommand = "a"\nargs = []\n[z]\n[mcp_servers.t]\ncommand = "t"\n',
         '[mcp_servers.s]\ncommand = "/o"\nargs = ["connect", "s"]\n[z]\n[mcp_servers.t]\ncommand = "t"\n',

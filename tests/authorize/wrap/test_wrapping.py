@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import struct
 import sys
 import threading
 
@@ -191,6 +192,27 @@ class TestWrap:
         assert list(made.args) == args
         assert read_env_file(made.env_file, owner=os.geteuid()) == env
 
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            (
+                "mcp.json",
+                f'{{"mcpServers": {{"\\ud800": {json.dumps(server())}, "b": {json.dumps(server())}}}}}',
+            ),
+            (
+                ".claude.json",
+                r'{"projects": {"/\udc00": {"mcpServers": {"a": {"command": "x"}}}}, "mcpServers": {}}',
+            ),
+            (os.fsdecode(b"d\xff/.mcp.json"), f'{{"mcpServers": {{"a": {json.dumps(server())}}}}}'),
+        ],
+        ids=["server", "project", "directory"],
+    )
+    def test_names_that_are_no_unicode(self, house, name, content):
+        """A name that UTF-8 cannot hold is left alone with a reason, and the others are wrapped."""
+        report = house.wrap(house.client(content, name))
+        assert [one.reason for one in report.left_alone] == ["text"]
+        assert {one.entry.name for one in report.wrapped} <= {"b"}
+
     def test_paths_that_the_configuration_refuses(self, house):
         """An entry that onrecord.toml could not hold is left alone, and the others are wrapped."""
         file = house.client({"mcpServers": {"a": server("/x/../y"), "b": server()}})
@@ -323,13 +345,13 @@ class TestFaults:
 
         with monkeypatch.context() as patch:
             if step == "env":
-                write, calls = wrapping.files.write_new, []
+                write, calls = wrapping.files.replace, []
 
                 def second_fails(*arguments, **more):
                     calls.append(arguments)
                     return fail() if len(calls) == 2 else write(*arguments, **more)
 
-                patch.setattr(wrapping.files, "write_new", second_fails)
+                patch.setattr(wrapping.files, "replace", second_fails)
             elif step == "copy":
                 patch.setattr(Backups, "add_copy", fail)
             elif step == "record":
@@ -580,6 +602,24 @@ class TestLinks:
         with pytest.raises(UsageError):
             KeptFile.read(file)
         assert os.geteuid() == 0
+
+    @pytest.mark.root
+    def test_access_list_of_another_group(self, house, uid_block):
+        """Where the owner cannot give the file its group, no other group gets what an access list gave to that one."""
+        uid, group = uid_block[:2]
+        house.directory.chmod(0o711)
+        file = house.client({"mcpServers": {}}, "home/mcp.json")
+        os.chown(file, uid, group)
+        os.chown(file.parent, uid, uid)
+        entries = [(1, 6, -1), (2, 4, group), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
+        access_list = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+        try:
+            os.setxattr(file, "system.posix_acl_access", access_list)
+        except OSError:
+            pytest.skip("the file system has no access lists")
+        KeptFile.read(file).replace(b"{}")
+        assert file.stat().st_gid == uid
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
     @pytest.mark.root
     def test_foreign_file(self, house, uid_block):

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from onrecord import __version__
 from onrecord.authorize.policy.facts import schema_hash
+from onrecord.authorize.tool_names import MAX_TOOLS, is_tool_name
 from onrecord.base import strict_json
 from onrecord.base.canonical import compact
 from onrecord.base.errors import MalformedError, NetworkError
@@ -35,6 +36,12 @@ MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 
 MAX_PAGES: Final = 1000
 """Most pages of tools/list: a server that never ends its list is stopped here."""
+
+MAX_LISTING_BYTES: Final = 64 * 1024 * 1024
+"""Most bytes read from a server in all: what it advertises is kept in memory."""
+
+MAX_NAME_CHARACTERS: Final = 200
+"""Characters kept of a server's name for itself. It is shown, and looked up in the catalogue."""
 
 LISTING_SECONDS: Final = 30.0
 """Time for start and listing together; servers started by npx are slow the first time."""
@@ -168,6 +175,7 @@ class _Conversation:
         self._deadline = deadline
         self._buffer = bytearray()
         self._next_id = 0
+        self._left = MAX_LISTING_BYTES
         os.set_blocking(self._output, False)
         os.set_blocking(self._input, False)
 
@@ -183,11 +191,14 @@ class _Conversation:
         else:
             meta = _MODERN_META
             discovered = self._result("server/discover", {"_meta": meta})
-            info = (discovered.get("_meta") or {}).get("io.modelcontextprotocol/serverInfo")
+            own = discovered.get("_meta")
+            info = own.get("io.modelcontextprotocol/serverInfo") if isinstance(own, dict) else None
             info = discovered.get("serverInfo") if info is None else info
         info = info if isinstance(info, dict) else {}
         return AdvertisedServer(
-            name=str(info.get("name", "")), version=str(info.get("version", "")), tools=self._tools(meta)
+            name=_short_text(info.get("name")),
+            version=_short_text(info.get("version")),
+            tools=self._tools(meta),
         )
 
     def _tools(self, meta: Mapping[str, Any] | None) -> tuple[AdvertisedTool, ...]:
@@ -206,6 +217,8 @@ class _Conversation:
                 if tool.name in tools:
                     raise _unreadable("a tool is listed twice")
                 tools[tool.name] = tool
+                if len(tools) > MAX_TOOLS:  # the guard reports no more, and the authority takes none of them
+                    raise _unreadable(f"more than {MAX_TOOLS} tools")
             cursor = page.get("nextCursor")
             if cursor is None:
                 return tuple(tools.values())
@@ -276,6 +289,9 @@ class _Conversation:
                 continue
             if not data:
                 raise _ended()
+            self._left -= len(data)
+            if self._left < 0:
+                raise _unreadable(f"more than {MAX_LISTING_BYTES} bytes")
             self._buffer += data
 
     def _wait(self, descriptor: int, event: int) -> None:
@@ -290,6 +306,11 @@ class _Conversation:
                 )
 
 
+def _short_text(value: Any) -> str:
+    """Return a server's word for itself, cut where a line of a terminal ends; nothing if it is no text."""
+    return value[:MAX_NAME_CHARACTERS] if isinstance(value, str) else ""
+
+
 def _parse(line: bytes) -> dict[str, Any]:
     try:
         message, _ = strict_json.parse(line, max_bytes=MAX_LINE_BYTES)
@@ -302,7 +323,7 @@ def _parse(line: bytes) -> dict[str, Any]:
 
 def _tool(entry: Any) -> AdvertisedTool:
     match entry:
-        case {"name": str() as name, "inputSchema": dict() as schema} if 0 < len(name.encode()) <= 256:
+        case {"name": str() as name, "inputSchema": dict() as schema} if is_tool_name(name):
             annotations = entry.get("annotations")
             return AdvertisedTool(
                 name=name,

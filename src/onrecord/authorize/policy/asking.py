@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from onrecord.authorize.guard.environment import read_env_file, server_environment
-from onrecord.authorize.policy.advertised import AdvertisedServer, ServerFailedError, list_tools
+from onrecord.authorize.policy.advertised import (
+    SAID_LINE_BYTES,
+    AdvertisedServer,
+    ServerFailedError,
+    list_tools,
+)
 from onrecord.base.configuration import Configuration
 from onrecord.base.errors import ConfigurationError, UsageError, Where
 from onrecord.base.processes import Principal
@@ -67,9 +72,20 @@ def without_values(lines: Sequence[str], secrets: Mapping[str, str]) -> tuple[st
         text = line
         for name, value in known:
             if len(value) >= MIN_SECRET_CHARACTERS:
-                text = text.replace(value, f"[value of {name}]")
+                text = _without_value(text, value, name, is_cut=len(line.encode()) >= SAID_LINE_BYTES)
         result.append(credentials.replace_in_text(text)[0])
     return tuple(result)
+
+
+def _without_value(text: str, value: str, name: str, *, is_cut: bool) -> str:
+    """Replace a value in a line, and its beginning at the end of a line that was cut there."""
+    shown = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    text = text.replace(shown, f"[value of {name}]")
+    if is_cut:
+        for length in range(min(len(shown), len(text)) - 1, 0, -1):
+            if text.endswith(shown[:length]):
+                return f"{text[:-length]}[value of {name}]"
+    return text
 
 
 def _group_of(uid: int) -> int:

@@ -6,6 +6,7 @@ Source: running.md 4.4.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +14,16 @@ from typing import Any, Final
 
 from onrecord.authorize.policy import catalogue
 from onrecord.authorize.policy.advertised import AdvertisedServer, AdvertisedTool
-from onrecord.authorize.policy.bundle import read_policy_file
-from onrecord.authorize.policy.proposals import json_types, propose
+from onrecord.authorize.policy.bundle import MAX_BUNDLE_BYTES, read_policy_file
+from onrecord.authorize.policy.proposals import item_type, json_types, propose
 from onrecord.authorize.policy.source import BUNDLE_FILE
 from onrecord.base import strict_json
 from onrecord.base.errors import MalformedError, PolicyError, StorageError, UsageError, Where
 from onrecord.base.files import replace_whole
 
 PIN: Final = "inputSchemaSha256"
+
+_HIDDEN = re.compile(r"[^\n -~]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +102,17 @@ class ServerSource:
         Raises `StorageError` with code "policy-unwritable".
         """
         lines = ",\n".join(f" {json.dumps(binding, ensure_ascii=False)}" for binding in bindings)
+        data = _shown(f"[\n{lines}\n]\n").encode()
+        if len(data) > MAX_BUNDLE_BYTES:
+            raise StorageError(
+                f"the bindings would be larger than the {MAX_BUNDLE_BYTES} bytes of a whole policy",
+                code="policy-unwritable",
+                where=Where(file=str(self.file)),
+                hint="this server cannot be bound",
+            )
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            replace_whole(self.file, f"[\n{lines}\n]\n".encode(), mode=0o644)
+            replace_whole(self.file, data, mode=0o644)
         except OSError as error:
             raise StorageError(
                 f"cannot write the bindings ({error.strerror})",
@@ -250,6 +261,8 @@ def shape_differences(arguments: Mapping[str, Mapping[str, Any]], tool: Advertis
             found.append(f"the schema gives no JSON type for {name}")
         elif bound != declared:
             found.append(f"{name} is {' or '.join(sorted(declared))} now")
+        elif argument.get("items") not in (None, items := item_type(properties[name])):
+            found.append(f"the members of {name} are {items or 'of no single type'} now")
     return found
 
 
@@ -298,6 +311,16 @@ def _with_pin(binding: Mapping[str, Any], value: str) -> dict[str, Any]:
     """Return the binding with this pin, as its second member."""
     rest = {name: member for name, member in binding.items() if name not in ("tool", PIN)}
     return {"tool": binding["tool"], PIN: value, **rest}
+
+
+def _shown(text: str) -> str:
+    """Return JSON in which everything shows: a person decides by it, and the names in it are the server's."""
+    return _HIDDEN.sub(lambda match: match[0] if match[0].isprintable() else _escaped(match[0]), text)
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
 def _read_json(path: Path) -> Any:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ from onrecord.base.errors import StorageError, Where
 from onrecord.base.files import read_regular, replace_whole, sync_directory
 
 _RECORD_BYTES: Final = 64 << 20
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}", re.DOTALL)
 
 
 class WrappedEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +72,13 @@ def sha256(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Backups:
-    """The directory `<state>/wrap`, private to whoever runs `wrap`: the backups hold the secrets of client files."""
+    """The directory `<state>/wrap`, private to whoever runs `wrap`: the backups hold the secrets of client files.
+
+    `env_directory` has the env files, which `wrap` writes too.
+    """
 
     directory: Path
+    env_directory: Path
     _decoder: Any = field(default_factory=lambda: msgspec.json.Decoder(Record), repr=False)
 
     @classmethod
@@ -92,7 +99,7 @@ class Backups:
                 os.close(descriptor)
         except OSError as error:
             raise _failed(directory, error) from error
-        return cls(directory)
+        return cls(directory, env_directory(configuration))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -105,9 +112,17 @@ class Backups:
             raise _failed(self.directory / "lock", error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._remove_unfinished()
             yield
         finally:
             os.close(descriptor)
+
+    def _remove_unfinished(self) -> None:
+        """Remove the temporary files of runs that were killed: they hold secrets, and nothing names them."""
+        for path in (*self.directory.glob(".*"), *self.env_directory.glob(".*")):
+            if _TEMPORARY.fullmatch(path.name):
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
     def path(self, file: Path) -> Path:
         """Return where the record of a client file is."""
@@ -122,7 +137,7 @@ class Backups:
         try:
             return self._decode(path)
         except FileNotFoundError:
-            return Record(file=str(file), generations=())
+            return Record(file=recorded_name(file), generations=())
 
     def all(self) -> tuple[Record, ...]:
         """Return the records of all client files. Raises `StorageError` with code "wrap-backup"."""
@@ -168,15 +183,26 @@ class Backups:
             if record.generations:
                 replace_whole(path, msgspec.json.encode(record), mode=0o600)
                 return
-            path.unlink(missing_ok=True)
-            for copy in self.directory.glob(f"{self._name(file)}-*.backup"):
+            for copy in self.directory.glob(f"{glob.escape(self._name(file))}-*.backup"):
                 copy.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)  # last: while it is there, --undo comes here again
             sync_directory(self.directory)
         except OSError as error:
             raise _failed(path, error) from error
 
     def _name(self, file: Path) -> str:
-        return f"{file.stem.lstrip('.')[:40] or 'client'}-{sha256(os.fsencode(file))[:12]}"
+        stem = recorded_name(Path(file.stem)).lstrip(".")[:40] or "client"
+        return f"{stem}-{sha256(os.fsencode(file))[:12]}"
+
+
+def env_directory(configuration: Configuration) -> Path:
+    """Return where `wrap` writes env files."""
+    return configuration.paths.config / "env"
+
+
+def recorded_name(file: Path) -> str:
+    """Return a file's path as a record can hold it: bytes that are no UTF-8 are escaped."""
+    return os.fsencode(file).decode("utf-8", "backslashreplace")
 
 
 def that_happened(record: Record, data: bytes) -> tuple[tuple[Generation, ...], tuple[Generation, ...]]:

@@ -115,6 +115,8 @@ def _read(value: Any, place: Place, directory: Path | None) -> Entry | Already |
 
     if not isinstance(value, dict):
         return leave("malformed", "it is no object")
+    if not all(_is_unicode(name) for name in place):
+        return leave("text", "its name, or that of its project, is no Unicode")
     if any(name in value for name in _REMOTE):
         return leave("url", "it has a url; only a server that the client starts can be wrapped")
     if value.get("type", "stdio") != "stdio":
@@ -153,6 +155,8 @@ def _read(value: Any, place: Place, directory: Path | None) -> Entry | Already |
         if cwd is None or not os.path.isabs(cwd):
             return leave("relative", "its program is a relative path: write the whole path")
         command = os.path.normpath(os.path.join(cwd, command))
+    if cwd is not None and not _is_unicode(cwd):
+        return leave("text", "the name of its directory is no Unicode")
     return Entry(
         place=place,
         command=command,
@@ -177,7 +181,11 @@ def _environment_problem(env: Mapping[str, Any]) -> str | None:
 
 
 def _is_plain(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+    return "\0" not in text and _is_unicode(text)
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _passed_names(value: Any) -> tuple[str, ...] | None:

@@ -23,6 +23,8 @@ from onrecord.base.files import read_bounded, regular_file, sync_directory
 MAX_BYTES: Final = 32 << 20
 """Largest client file. The file in which Claude Code keeps its history grows to some megabytes."""
 
+_ACCESS_LIST: Final = "system.posix_acl_access"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptFile:
@@ -83,9 +85,10 @@ class KeptFile:
 
         Raises `StorageError` with code "client-file-changed" or "client-file-unwritable".
         """
-        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}")
+        temporary = self.path.with_name(self._temporary_prefix + secrets.token_hex(6))
         try:
             with _rights_of(self.status.st_uid):
+                self._remove_unfinished()
                 try:
                     self._write(temporary, data)
                     if not self._is_unchanged():
@@ -106,6 +109,21 @@ class KeptFile:
             ) from error
         return KeptFile(path=self.path, data=data, status=status)
 
+    @property
+    def _temporary_prefix(self) -> str:
+        return f".{self.path.name}.onrecord-"
+
+    def remove_unfinished(self) -> None:
+        """Remove what a killed run has left beside the file: it may hold the secrets that `wrap` takes out of it."""
+        with _rights_of(self.status.st_uid), contextlib.suppress(OSError):
+            self._remove_unfinished()
+
+    def _remove_unfinished(self) -> None:
+        for name in os.listdir(self.path.parent):
+            if name.startswith(self._temporary_prefix):
+                with contextlib.suppress(OSError):
+                    os.unlink(self.path.with_name(name))
+
     def _write(self, temporary: Path, data: bytes) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o600)
@@ -117,15 +135,20 @@ class KeptFile:
                 os.fchown(descriptor, -1, self.status.st_gid)
             same_group = os.fstat(descriptor).st_gid == self.status.st_gid
             os.fchmod(descriptor, self.status.st_mode & (0o777 if same_group else 0o707))
-            self._copy_attributes(descriptor)
+            self._copy_attributes(descriptor, same_group=same_group)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
-    def _copy_attributes(self, descriptor: int) -> None:
-        """Give the new file the access lists and other attributes of the old one, where that can be done."""
+    def _copy_attributes(self, descriptor: int, *, same_group: bool) -> None:
+        """Give the new file the access lists and other attributes of the old one, where that can be done.
+
+        An access list says what the file's group may, so it is not for another group.
+        """
         with contextlib.suppress(OSError):
             for name in os.listxattr(self.path, follow_symlinks=False):
+                if name == _ACCESS_LIST and not same_group:
+                    continue
                 with contextlib.suppress(OSError):
                     os.setxattr(descriptor, name, os.getxattr(self.path, name, follow_symlinks=False))
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from onrecord.authorize.guard.environment import ENV_FILE_BYTES, read_env_file
 from onrecord.authorize.setup.template import text_of
+from onrecord.authorize.wrap.backups import env_directory
 from onrecord.authorize.wrap.entries import Entry, LeftAlone
 from onrecord.base.configuration import MAX_FILE_BYTES, Configuration, Server, user_number
 from onrecord.base.errors import ConfigurationError
@@ -72,7 +73,7 @@ class Planner:
             suffix = "" if number == 1 else f"-{number}"
             id_ = base[: MAX_ID - len(suffix)] + suffix
             number += 1
-            env_file = self._configuration.paths.config / "env" / f"{id_}.env" if entry.env else None
+            env_file = env_directory(self._configuration) / f"{id_}.env" if entry.env else None
             table = self._table(id_, entry, env_file)
             try:
                 wanted = self._read_alone(id_, table)

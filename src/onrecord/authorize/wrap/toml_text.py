@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Comment, Table
 
 from onrecord.base.errors import MalformedError
+
+_LONE_NEWLINE = re.compile(r"(?<!\r)\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class TomlText:
                         emptied.append(name)
                 elif name not in table or table[name] != value:
                     table[name] = value
-            result = TomlText.read(tomlkit.dumps(document))
+            result = TomlText.read(_with_newlines_of(self.text, tomlkit.dumps(document)))
         except (TOMLKitError, RecursionError, ValueError, TypeError, AttributeError, KeyError, IndexError):
             raise _malformed("it cannot be edited safely; edit it by hand") from None
         if repr(result.data) != repr(_ordered_as(result.data, self._expected(path, values, emptied))):
@@ -76,6 +79,13 @@ class TomlText:
             else:
                 target[name] = value
         return expected
+
+
+def _with_newlines_of(before: str, text: str) -> str:
+    """Return a text whose new lines end as all lines did before."""
+    if "\r\n" not in before or _LONE_NEWLINE.search(before):
+        return text
+    return _LONE_NEWLINE.sub("\r\n", text)
 
 
 def _taken_out(table: Any, name: str) -> bool:

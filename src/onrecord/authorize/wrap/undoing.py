@@ -18,6 +18,7 @@ from onrecord.authorize.wrap.backups import (
     Record,
     WrappedEntry,
     members,
+    recorded_name,
     sha256,
     that_happened,
 )
@@ -53,7 +54,7 @@ def undo(configuration: Configuration, file: Path) -> UndoReport:
     """Put back what `wrap` has changed in a client's file, and take its servers out of the configuration.
 
     Other changes of the file, made since, stay. A server that another client's file still uses, or whose table or
-    env file was changed since, stays in the configuration.
+    env file was changed since, stays in the configuration. What a killed run has left half done is completed.
 
     Raises `UsageError` with code "not-wrapped", `VerificationError` with code "wrap-changed" if an entry is not as
     it was written (nothing is changed then), or as `wrap` does.
@@ -63,7 +64,8 @@ def undo(configuration: Configuration, file: Path) -> UndoReport:
         kept = KeptFile.read(file)
         record = backups.read(kept.path)
         generations, _ = that_happened(record, kept.data)
-        if not generations:
+        if not record.generations:
+            backups.write(kept.path, record)  # a run that was killed early has left a copy
             raise UsageError(
                 "this file was not wrapped by this configuration",
                 code="not-wrapped",
@@ -73,15 +75,17 @@ def undo(configuration: Configuration, file: Path) -> UndoReport:
         data = kept.data
         for generation in reversed(generations):
             data = _before(generation, data, backups, path=kept.path)
-        changed = kept.replace(data)
+        servers = [server for one in record.generations for server in one.servers]
+        others = _used_elsewhere(backups, kept.path)
+        kept.remove_unfinished()
+        changed = kept if data == kept.data else kept.replace(data)
         try:
-            servers = [server for one in record.generations for server in one.servers]
-            others = _used_elsewhere(backups, kept.path)
             removed, left = _take_out(configuration, servers, others)
-            backups.write(kept.path, Record(file=record.file, generations=()))
-        except BaseException:
-            changed.replace(kept.data)
+        except OnrecordError:
+            if changed is not kept:
+                changed.replace(kept.data)
             raise
+        backups.write(kept.path, Record(file=record.file, generations=()))
     return UndoReport(
         file=kept.path,
         restored=tuple(entry.place for one in generations for entry in one.entries),
@@ -96,7 +100,8 @@ def _before(generation: Generation, data: bytes, backups: Backups, *, path: Path
         if sha256(copy) == generation.before_sha256:
             return copy
     client = read_text(data, path=path)
-    differences = [text for entry in generation.entries for text in _differences(client.data, entry)]
+    wrapped = [entry for entry in generation.entries if not _is_restored(client.data, entry)]
+    differences = [text for entry in wrapped for text in _differences(client.data, entry)]
     if differences:
         raise VerificationError(
             f"the wrapped entries are not as they were written: {'; '.join(differences[:20])}",
@@ -104,21 +109,30 @@ def _before(generation: Generation, data: bytes, backups: Backups, *, path: Path
             where=Where(file=str(path)),
             hint=f"change them by hand; the file as it was is {backups.directory / generation.backup}",
         )
-    for entry in generation.entries:
+    for entry in wrapped:
         client = _restored(client, entry)
     return written(client, before=data)
+
+
+def _value(data: Any, entry: WrappedEntry) -> dict[str, Any] | None:
+    value = data
+    for part in entry.place:
+        value = value.get(part) if isinstance(value, dict) else None
+    return members(value, EDITED) if isinstance(value, dict) else None
+
+
+def _is_restored(data: Any, entry: WrappedEntry) -> bool:
+    """Say whether an entry is as it was before already, put back by hand or by an undo that was killed."""
+    return _value(data, entry) == entry.before
 
 
 def _differences(data: Any, entry: WrappedEntry) -> Iterator[str]:
     """Yield what is not as it was written, by name; no value is in it."""
     name = "/".join(entry.place)
-    value = data
-    for part in entry.place:
-        value = value.get(part) if isinstance(value, dict) else None
-    if not isinstance(value, dict):
+    present = _value(data, entry)
+    if present is None:
         yield f"{name} is not there any more"
         return
-    present = members(value, EDITED)
     if present.get("env") == {}:
         present.pop("env")  # a table whose comments were kept
     for member in EDITED:
@@ -134,7 +148,7 @@ def _used_elsewhere(backups: Backups, file: Path) -> frozenset[str]:
     return frozenset(
         entry.id
         for record in backups.all()
-        if record.file != str(file)
+        if record.file != recorded_name(file)
         for generation in record.generations
         for entry in generation.entries
     )
@@ -145,25 +159,30 @@ def _take_out(
 ) -> tuple[list[str], list[str]]:
     """Remove tables and env files that are as they were written; returns the ids gone, and those that stay."""
     own = KeptFile.read(Path(os.path.realpath(configuration.file)))
+    own.remove_unfinished()
     text = own.data.decode("utf-8")
-    removed, kept, env_files = [], [], []
+    removed: list[str] = []
     for server in servers:
         rest = without_table(text, server.table)
-        if server.id in others or rest is None:
-            if server.id in configuration.servers:
-                kept.append(server.id)
-            continue
-        text = rest
-        removed.append(server.id)
-        if server.env_file is not None:
-            env_files.append((Path(server.env_file), server.env_sha256))
+        if server.id not in others and rest is not None:
+            text = rest
+            removed.append(server.id)
+    left = Configuration.parse(text, file=configuration.file).servers
     if removed:
-        Configuration.parse(text, file=configuration.file)
         own.replace(text.encode())
-    for path, digest in env_files:
+    in_use = {one.env_file for one in left.values()}
+    env_files = {
+        Path(server.env_file): server.env_sha256
+        for server in servers
+        if server.env_file is not None and server.id not in others
+    }
+    for path, digest in env_files.items():
+        if path in in_use:
+            continue
         try:
             if sha256(read_regular(path, limit_bytes=1 << 20)) == digest:
                 path.unlink()
         except (OSError, OnrecordError):
             continue  # it is gone, or somebody's by now
+    kept = [one for one in dict.fromkeys(server.id for server in servers) if one in left]
     return removed, kept

@@ -196,14 +196,17 @@ class _Run:
         )
 
     def write(self, backups: Backups, *, now: datetime) -> WrapReport:
-        """Write everything, the client's file last; what fails on the way is undone."""
+        """Write everything, the record first and the client's file last; what fails on the way is undone.
+
+        What a killed run has left is in the record, so that the next run or --undo finds it.
+        """
         if not self._planned:
             return self.report(backup=None)
         entries, data = self._edit()
         record = backups.read(self._kept.path)
         generations, ended = that_happened(record, self._kept.data)
         with contextlib.ExitStack() as undoing:
-            servers = (*(server for one in ended for server in one.servers), *self._write_servers(undoing))
+            servers = (*(server for one in ended for server in one.servers), *self._made_servers())
             copy = backups.add_copy(self._kept.path, self._kept.data, number=len(generations) + 1)
             generation = Generation(
                 time=format_date(now),
@@ -215,6 +218,7 @@ class _Run:
             )
             undoing.callback(backups.write, self._kept.path, record)
             backups.write(self._kept.path, Record(file=record.file, generations=(*generations, generation)))
+            self._write_servers(undoing)
             self._kept.replace(data)
             undoing.pop_all()
         return self.report(backup=backups.directory / copy)
@@ -235,29 +239,30 @@ class _Run:
             made.append(WrappedEntry(place=place, id=planned.id, before=members(before, EDITED), after=after))
         return tuple(made), written(client, before=self._kept.data)
 
-    def _write_servers(self, undoing: contextlib.ExitStack) -> Iterator[MadeServer]:
+    def _made_servers(self) -> Iterator[MadeServer]:
+        for planned in self._planned:
+            if planned.is_new:
+                yield MadeServer(
+                    id=planned.id,
+                    table=planned.table,
+                    env_file=None if planned.env_file is None else str(planned.env_file),
+                    env_sha256=None if planned.env_file is None else sha256(planned.env_text),
+                )
+
+    def _write_servers(self, undoing: contextlib.ExitStack) -> None:
         """Write env files and tables of new servers; `undoing` learns how to take them back."""
         new = [one for one in self._planned if one.is_new]
-        owner = Owner(self._planner.owner, user_gid(self._planner.owner)) if new else None
+        if not new:
+            return
+        owner = Owner(self._planner.owner, user_gid(self._planner.owner))
         for planned in new:
-            digest = None
-            if planned.env_file is not None:
-                digest = sha256(planned.env_text)
-                if not os.path.lexists(
-                    planned.env_file
-                ):  # else an earlier run has left it, with this content
-                    _make_env_directory(planned.env_file.parent, self._configuration)
-                    files.write_new(planned.env_file, planned.env_text, mode=0o600, owner=owner)
-                    undoing.callback(planned.env_file.unlink, missing_ok=True)
-            yield MadeServer(
-                id=planned.id,
-                table=planned.table,
-                env_file=None if planned.env_file is None else str(planned.env_file),
-                env_sha256=digest,
-            )
-        if new:
-            changed = self._own.replace(self._planner.text.encode())
-            undoing.callback(changed.replace, self._own.data)
+            # one that is there has this content: an earlier run has left it
+            if planned.env_file is not None and not os.path.lexists(planned.env_file):
+                _make_env_directory(planned.env_file.parent, self._configuration)
+                files.replace(planned.env_file, planned.env_text, mode=0o600, owner=owner)
+                undoing.callback(planned.env_file.unlink, missing_ok=True)
+        changed = self._own.replace(self._planner.text.encode())
+        undoing.callback(changed.replace, self._own.data)
 
 
 def _make_env_directory(directory: Path, configuration: Configuration) -> None:
