@@ -14,6 +14,7 @@ Source: call-proof.md 9; running.md 6.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from onrecord.base.errors import NetworkError, OnrecordError, UsageError, Where
@@ -22,7 +23,7 @@ from onrecord.base.rpc_client import BlockingRpcClient
 from onrecord.base.wire import RpcError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from onrecord.base.configuration import Configuration
 
@@ -97,10 +98,16 @@ class Outcome:
 
 
 class ApproverClient:
-    """A connection to the approval socket. Make it with `connect`; calls block."""
+    """A connection to the approval socket. Make it with `connect`; calls block.
 
-    def __init__(self, client: BlockingRpcClient) -> None:
-        self._client = client
+    The authority closes a connection on which nothing happens for a while, and people think for longer. So a call
+    that meets a closed connection is sent once more on a new one; a decision that comes twice counts once.
+    """
+
+    def __init__(self, open_client: Callable[[], BlockingRpcClient]) -> None:
+        """`open_client` connects, now and again after the connection was closed."""
+        self._open_client = open_client
+        self._client = open_client()
 
     @classmethod
     def connect(cls, configuration: Configuration) -> Self:
@@ -108,23 +115,7 @@ class ApproverClient:
 
         Raises `NetworkError` with code "authority-unreachable" or "peer-uid".
         """
-        path = configuration.approval_socket()
-        try:
-            client = BlockingRpcClient(
-                path,
-                expected_uid=configuration.authority_uid,
-                timeout_ms=configuration.limits.hello_timeout_ms,
-            )
-        except NetworkError as error:
-            if error.code == "peer-uid":
-                raise
-            raise NetworkError(
-                f"the authority does not answer: {error}",
-                code="authority-unreachable",
-                hint="is `onrecord up` running? may you use the approval socket?",
-                where=Where(str(path)),
-            ) from error
-        return cls(client)
+        return cls(partial(_open_client, configuration))
 
     def pending(self) -> tuple[PendingApproval, ...]:
         """Return the calls that wait and that this approver may decide, oldest first. Raises as `decide` does."""
@@ -192,10 +183,12 @@ class ApproverClient:
 
     def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         try:
-            result = self._client.call(method, params, timeout_ms=CALL_TIMEOUT_MS)
+            result = self._call_anew(method, params)
         except RpcError as error:
             raise _explain(error) from error
         except NetworkError as error:
+            if error.code in ("authority-unreachable", "peer-uid"):
+                raise
             raise NetworkError(
                 f"the authority did not answer: {error}",
                 code="authority-unreachable",
@@ -206,6 +199,16 @@ class ApproverClient:
             raise NetworkError("the authority's answer cannot be read", code="answer-unreadable")
         return result
 
+    def _call_anew(self, method: str, params: dict[str, Any]) -> Any:
+        try:
+            return self._client.call(method, params, timeout_ms=CALL_TIMEOUT_MS)
+        except NetworkError as error:
+            if error.code != "closed":
+                raise
+        self._client.close()
+        self._client = self._open_client()
+        return self._client.call(method, params, timeout_ms=CALL_TIMEOUT_MS)
+
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
@@ -215,6 +218,25 @@ class ApproverClient:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _open_client(configuration: Configuration) -> BlockingRpcClient:
+    path = configuration.approval_socket()
+    try:
+        return BlockingRpcClient(
+            path,
+            expected_uid=configuration.authority_uid,
+            timeout_ms=configuration.limits.hello_timeout_ms,
+        )
+    except NetworkError as error:
+        if error.code == "peer-uid":
+            raise
+        raise NetworkError(
+            f"the authority does not answer: {error}",
+            code="authority-unreachable",
+            hint="is `onrecord up` running? may you use the approval socket?",
+            where=Where(str(path)),
+        ) from error
 
 
 def _explain(error: RpcError) -> OnrecordError:

@@ -15,8 +15,10 @@ MAX_MARKS: Final = 3
 """Combining marks in a row that are drawn. More of them grow over the lines above and below."""
 
 _HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_HIDDEN_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
-"""Letters and marks that are drawn as nothing."""
+_HIDDEN_LETTERS: Final = frozenset(
+    "\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f\u2d7f\U0001107f\U00016fe4\U0001d159"
+)
+"""Letters, signs and marks that are drawn as nothing, the Mongolian variation selectors among them."""
 
 
 def escape_hidden(text: str) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
+import termios
 import time
+import unicodedata
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from onrecord.base.errors import OnrecordError
-from onrecord.cli.output import ConfigOption, JsonOption, emit, exit_with, note
+from onrecord.cli.output import ConfigOption, JsonOption, emit, exit_with, report_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +26,14 @@ WATCH_SECONDS: Final = 1.0
 
 CONTINUED: Final = "  | "
 """Begins each further row of a line that is wider than the terminal, so that no value can draw a line of its own."""
+
+MIN_COLUMNS: Final = 8
+"""Narrowest terminal that rows are made for: the mark and one wide character must fit."""
+
+_RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
+"""Bidirectional classes of characters that turn the order of what stands beside them."""
+
+_LEFT_TO_RIGHT_MARK: Final = "\u200e"
 
 app = typer.Typer(
     add_completion=False,
@@ -150,12 +161,23 @@ def _ask_one(client: ApproverClient, approval: PendingApproval) -> bool:
     """Ask about one call until there is an answer. Returns False when the person wants to stop."""
     print()
     _print_approval(approval)
+    try:
+        is_cut = not set(client.full_call(approval.id)) <= set(approval.summary)
+    except OnrecordError as error:
+        return _report(error)
     while True:
+        # Long arguments may have moved the first lines out of sight.
+        _print_line(f"{approval.caller} asks for {approval.tool} of {approval.server}")
+        if is_cut:
+            print("Not all of this call is shown above: f shows it in full.")
+        _drop_typed_ahead()
         try:
             answer = input("Run this call once? [y]es, [n]o, [f]ull, [l]ater, [q]uit: ").strip().lower()
         except EOFError:
             print()
             return False
+        except UnicodeDecodeError:
+            continue
         if answer in ("q", "quit"):
             return False
         if answer in ("l", "later"):
@@ -164,6 +186,7 @@ def _ask_one(client: ApproverClient, approval: PendingApproval) -> bool:
             if answer in ("f", "full"):
                 for line in client.full_call(approval.id):
                     _print_line(line)
+                is_cut = False
             elif answer in ("y", "yes"):
                 _print_outcome(approval.id, client.approve(approval.id), as_json=False)
                 return True
@@ -171,10 +194,21 @@ def _ask_one(client: ApproverClient, approval: PendingApproval) -> bool:
                 _print_outcome(approval.id, client.reject(approval.id), as_json=False)
                 return True
         except OnrecordError as error:
-            if error.code in ("authority-unreachable", "answer-unreadable"):
-                raise
-            note(f"onrecord: {error} [{error.code}]")
-            return True
+            return _report(error)
+
+
+def _report(error: OnrecordError) -> bool:
+    """Say why a call cannot be decided and go on with the next one, unless the authority is gone."""
+    if error.code in ("authority-unreachable", "answer-unreadable", "peer-uid"):
+        raise error
+    report_error(error, as_json=False)
+    return True
+
+
+def _drop_typed_ahead() -> None:
+    """Forget what was typed before the question stood there: it was meant for another call, or for none."""
+    with contextlib.suppress(termios.error, ValueError, OSError):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _print_list(approvals: tuple[PendingApproval, ...], *, as_json: bool) -> None:
@@ -221,27 +255,48 @@ def _print_outcome(
 
 
 def _print_line(text: str) -> None:
-    for row in wrap(text, shutil.get_terminal_size().columns if sys.stdout.isatty() else None):
-        print(row)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    encoding = sys.stdout.encoding or "ascii"
+    shown = text.encode(encoding, "backslashreplace").decode(encoding)
+    for row in wrap(shown, columns):
+        print(in_order(row))
 
 
 def wrap(text: str, columns: int | None) -> Iterator[str]:
     """Yield the rows of one line for a terminal of `columns`; each but the first begins with `CONTINUED`.
 
     None is no terminal: the line stays whole. A terminal that wraps by itself would let a value with enough blanks
-    draw what looks like a line of ours.
+    draw what looks like a line of ours. Terminals differ in how wide they draw what is not ASCII, so each such
+    character counts as wide.
     """
-    from rich.cells import cell_len
-
-    if columns is None or cell_len(text) <= columns:
+    if columns is None:
         yield text
         return
     row, width = "", 0
     for char in text:
-        size = cell_len(char)
-        if width + size > max(columns, 20):
+        size = 1 if char.isascii() else 2
+        if width + size > max(columns, MIN_COLUMNS):
             yield row
             row, width = CONTINUED, len(CONTINUED)
         row += char
         width += size
     yield row
+
+
+def in_order(row: str) -> str:
+    """Return a row that a terminal draws in the order of its text, but for the letters within a word.
+
+    A word that is written from right to left also turns what follows it: numbers and signs up to the next such word
+    change places. A mark behind each word ends that; it is drawn as nothing.
+    """
+    if row.isascii():
+        return row
+    shown, is_turned = "", False
+    for char in row:
+        class_ = unicodedata.bidirectional(char)
+        if is_turned and class_ not in _RIGHT_TO_LEFT and class_ != "NSM":
+            shown += _LEFT_TO_RIGHT_MARK
+            is_turned = False
+        shown += char
+        is_turned = is_turned or class_ in _RIGHT_TO_LEFT
+    return shown + _LEFT_TO_RIGHT_MARK if is_turned else shown

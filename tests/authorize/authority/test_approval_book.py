@@ -210,22 +210,39 @@ class TestMemory:
         assert one.state is ApprovalState.PENDING
 
 
+def wait(rates, approvers, *, caller="a", is_shared=False, **more):
+    return rates.wait_ms(approvers, caller=caller, is_shared=is_shared, **more)
+
+
 class TestRates:
     def test_window(self):
         """The limit is per approver and for the last minute; the wait is until the oldest request leaves it."""
         rates = RequestRates()
         for number in range(3):
-            assert rates.wait_ms(["ada"], per_minute=3, now_ns=number * SECOND) == 0
-            rates.note(["ada"], now_ns=number * SECOND)
-        assert rates.wait_ms(["ada"], per_minute=3, now_ns=3 * SECOND) == 57_000
-        assert rates.wait_ms(["ben"], per_minute=3, now_ns=3 * SECOND) == 0
-        assert rates.wait_ms(["ben", "ada"], per_minute=3, now_ns=3 * SECOND) == 57_000
-        assert rates.wait_ms(["ada"], per_minute=1, now_ns=3 * SECOND) == 59_000
-        assert rates.wait_ms(["ada"], per_minute=3, now_ns=RATE_WINDOW_NS) == 0
+            assert wait(rates, ["ada"], per_minute=3, now_ns=number * SECOND) == 0
+            rates.note(["ada"], caller="a", now_ns=number * SECOND)
+        assert wait(rates, ["ada"], per_minute=3, now_ns=3 * SECOND) == 57_000
+        assert wait(rates, ["ben"], per_minute=3, now_ns=3 * SECOND) == 0
+        assert wait(rates, ["ben", "ada"], per_minute=3, now_ns=3 * SECOND) == 57_000
+        assert wait(rates, ["ada"], per_minute=1, now_ns=3 * SECOND) == 59_000
+        assert wait(rates, ["ada"], per_minute=3, now_ns=RATE_WINDOW_NS) == 0
+
+    def test_one_place_is_kept_for_others(self):
+        """Where there are several callers, none gets all requests of a minute, however often it asks."""
+        rates = RequestRates()
+        for number in range(2):
+            rates.note(["ada"], caller="a", now_ns=number * SECOND)
+        now_ns = 3 * SECOND
+        assert wait(rates, ["ada"], per_minute=3, is_shared=True, now_ns=now_ns) == 57_000
+        assert wait(rates, ["ada"], per_minute=3, now_ns=now_ns) == 0
+        assert wait(rates, ["ada"], caller="b", per_minute=3, is_shared=True, now_ns=now_ns) == 0
+        rates.note(["ada"], caller="b", now_ns=now_ns)
+        assert wait(rates, ["ada"], caller="b", per_minute=3, is_shared=True, now_ns=now_ns) == 57_000
+        assert wait(rates, ["ben"], per_minute=1, is_shared=True, now_ns=now_ns) == 0
 
     def test_people_who_left(self):
         """An approver whom the policy no longer knows takes no memory."""
         rates = RequestRates()
-        rates.note(["ada", "ben"], now_ns=0)
+        rates.note(["ada", "ben"], caller="a", now_ns=0)
         rates.keep(["ben"])
-        assert list(rates._times) == ["ben"]
+        assert list(rates._asked) == ["ben"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 
@@ -364,6 +365,23 @@ class TestWaiting:
             monkeypatch.setattr(approval_waiting, "MAX_WAITING", 10)
             monkeypatch.setattr(approval_waiting, "MAX_WAITING_BYTES", 10)
             pending(other, waitMs=60_000)
+
+    def test_room_is_shared(self, system_house, monkeypatch):
+        """One caller fills no more than its share of the room, in requests and in bytes; the others still wait."""
+        house = system_house
+        monkeypatch.setattr(approval_waiting, "MAX_WAITING", 2 * approval_waiting.CALLER_SHARE)
+        with house.agent_wire() as agent, house.agent_wire(uid=house.other_agent) as other:
+            for count in (1, 2):
+                agent.send("callProof/issue", comment(waitMs=60_000))
+                self.held(house, count)
+            with house.agent_wire() as third:
+                pending(third, waitMs=60_000)
+            other.send("callProof/issue", comment(waitMs=60_000))
+            self.held(house, 3)
+            monkeypatch.setattr(approval_waiting, "MAX_WAITING", 1024)
+            monkeypatch.setattr(approval_waiting, "MAX_WAITING_BYTES", 10_000)
+            with house.agent_wire() as third:
+                pending(third, body="x" * 2000, waitMs=60_000)
 
     def test_stop_while_waiting(self, user_house):
         """An authority that stops lets go of what waits."""
@@ -837,6 +855,22 @@ class TestLimits:
             pending(agent, body="one more")
             assert agent.error("callProof/issue", comment("and more"))["data"]["retryAfterMs"] == 1000
 
+    def test_no_agent_takes_all_requests(self, new_house):
+        """An agent whose requests are decided at once, and that asks again each time, leaves one for another agent."""
+        house = new_house("system")
+        house.start(clock=ManualClock())
+        house.report()
+        with (
+            house.agent_wire() as agent,
+            house.agent_wire(uid=house.other_agent) as other,
+            house.approver_wire() as approver,
+        ):
+            for number in range(5):
+                decide(approver, pending(agent, body=f"{number}"), "reject")
+            error = agent.error("callProof/issue", comment("one more"))
+            assert (error["data"]["reason"], error["data"]["detail"]) == ("rate_limited", "approval_requests")
+            pending(other)
+
     def test_memory(self, user_house, monkeypatch):
         """Pending approvals together hold no more than so many bytes of arguments."""
         monkeypatch.setattr(approval_gate, "MAX_HELD_BYTES", 1000)
@@ -868,6 +902,30 @@ class TestLimits:
             held = house.proof(agent)
             assert agent.reason("callProof/issue", comment()) == (-33008, "rate_limited")
             server.result("callProof/verify", house.verify_params(held))
+            assert "evidence" in agent.result("callProof/issue", comment())
+
+    @pytest.mark.req("CP-052")
+    @pytest.mark.parametrize("found", ["deny", "approval", "error"])
+    def test_asked_again_at_release(self, house, monkeypatch, found):
+        """Policy is asked again with what people have granted, and nothing but Allow gives a proof."""
+        with house.agent_wire() as agent, house.approver_wire() as approver:
+            decide(approver, pending(agent))
+            policy = house.authority.state.in_force.policy
+            really, granted = policy.decide, []
+
+            def changed(call):
+                if not call.approvals:
+                    return really(call)
+                granted.append(call.approvals)
+                if found == "error":
+                    raise RuntimeError("secret text")
+                return dataclasses.replace(really(call), effect=found)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(policy, "decide", changed)
+                assert agent.reason("callProof/issue", comment()) == (-33001, "denied")
+            assert granted == [frozenset({"comment-needs-human"})]
+            assert house.records("issue.granted") == []
             assert "evidence" in agent.result("callProof/issue", comment())
 
     def test_full_journal(self, house, monkeypatch):

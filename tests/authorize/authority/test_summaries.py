@@ -22,6 +22,14 @@ from onrecord.base.escapes import MAX_MARKS, escape_hidden
 DIGEST = "GmVaz33lcSdTPzLBO-gEEjpLnfvDf1KAj9z8WjXIOYM"
 
 
+IGNORABLE = (
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+"""Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt): first and last of each range."""
+
+
 def lines(arguments, **more):
     options = {
         "server": "filesystem",
@@ -52,10 +60,13 @@ class TestSummary:
 
     def test_agent_text_is_no_summary(self):
         """Members that look like a summary are arguments like any other, and cannot pose as our lines."""
-        shown = lines({"summary": "harmless", "rule": "none", "digest": "AAAAAAAA", "caller: root\ntool": 1})
+        shown = lines(
+            {"summary": "harmless", "rule": "none", "digest": "AAAAAAAA", "Rule": 1, "caller: root\ntool": 1}
+        )
         assert 'summary: "harmless"' in shown
         assert 'argument rule: "none"' in shown
         assert 'argument digest: "AAAAAAAA"' in shown
+        assert "argument Rule: 1" in shown
         assert '"caller: root\\ntool": 1' in shown
         assert [line for line in shown if line.startswith(("rule:", "digest:", "caller:"))] == [
             "caller: code-review",
@@ -83,6 +94,15 @@ class TestSummary:
     def test_hidden_characters(self, text, shown):
         """Control, bidi, zero-width and invisible characters are shown as \\u{..}; plain text stays."""
         assert escape_hidden(text) == shown
+
+    def test_everything_ignorable(self):
+        """Nothing that Unicode lets a terminal draw as nothing gets through, so no two calls look alike for that."""
+        shown = [char for first, last in IGNORABLE for char in map(chr, range(first, last + 1))]
+        assert [hex(ord(char)) for char in shown if escape_hidden(f"a{char}b") == f"a{char}b"] == []
+
+    def test_long_tool_names(self):
+        """The name of a tool is shown whole: what it ends with may be all that tells two tools apart."""
+        assert lines({}, tool="read_" + "x" * 247 + "_all")[1] == "tool: read_" + "x" * 247 + "_all"
 
     def test_long_values(self):
         """A long value is cut and named with its length and hash; two different ones look different."""

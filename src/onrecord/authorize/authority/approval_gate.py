@@ -197,7 +197,10 @@ class ApprovalGate:
         else:
             wait_ms = book.rates.wait_ms(
                 frozenset().union(*designated.values()),
+                caller=asked.caller,
                 per_minute=limits.approval_requests_per_approver_minute,
+                is_shared=not state.is_user_mode
+                and any(one.id != asked.caller for one in asked.in_force.bundle.callers),
                 now_ns=state.clock.boottime_ns(),
             )
             detail = "approval_requests"

@@ -6,7 +6,7 @@ Source: call-proof.md 5.2 (waitMs), 9.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onrecord.authorize.authority.asking import Waited
 
@@ -23,12 +23,25 @@ MAX_WAITING: Final = 1024
 MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
 """Bytes of all requests held open together: each keeps its arguments until it is answered."""
 
+CALLER_SHARE: Final = 8
+"""One caller gets an eighth of both. Arguments in memory take up to thirty times the bytes of their text, and others
+have to wait as well."""
+
+
+class _Used(NamedTuple):
+    """What the requests of one caller take up."""
+
+    requests: int
+    size: int
+    """Bytes of their lines."""
+
 
 class WaitingRoom:
     """Requests that wait. A connection that ends takes its own out; approvals stay."""
 
     def __init__(self) -> None:
         self._by_connection: dict[RpcConnection, set[Callable[[], None]]] = {}
+        self._used: dict[str, _Used] = {}
         self._bytes = 0
         self.count = 0
         """Requests that are held open now."""
@@ -39,7 +52,13 @@ class WaitingRoom:
             return False
         if asked.waited is not None and asked.waited.deadline <= asyncio.get_running_loop().time():
             return False
-        return self.count < MAX_WAITING and self._bytes + len(asked.request.raw) <= MAX_WAITING_BYTES
+        size, mine = len(asked.request.raw), self._used.get(asked.caller, _Used(0, 0))
+        return (
+            self.count < MAX_WAITING
+            and self._bytes + size <= MAX_WAITING_BYTES
+            and mine.requests < max(1, MAX_WAITING // CALLER_SHARE)
+            and mine.size + size <= MAX_WAITING_BYTES // CALLER_SHARE
+        )
 
     def enter(self, asked: Asked, approval: Approval) -> Awaitable[bool]:
         """Have a request wait until the approval is settled or the request's time is up.
@@ -60,8 +79,7 @@ class WaitingRoom:
 
         approval.waiters.append(wake)
         self._by_connection.setdefault(asked.connection, set()).add(wake)
-        self.count += 1
-        self._bytes += len(asked.request.raw)
+        self._take(asked, 1)
         return self._wait(asked, approval, settled, wake, deadline)
 
     async def _wait(
@@ -82,14 +100,23 @@ class WaitingRoom:
         return not (connection.transport is None or connection.transport.is_closing() or connection.gone())
 
     def _leave(self, asked: Asked, approval: Approval, wake: Callable[[], None]) -> None:
-        self.count -= 1
-        self._bytes -= len(asked.request.raw)
+        self._take(asked, -1)
         if wake in approval.waiters:
             approval.waiters.remove(wake)
         mine = self._by_connection.get(asked.connection, set())
         mine.discard(wake)
         if not mine:
             self._by_connection.pop(asked.connection, None)
+
+    def _take(self, asked: Asked, sign: int) -> None:
+        """Count a request in (1) or out (-1)."""
+        size = sign * len(asked.request.raw)
+        self.count += sign
+        self._bytes += size
+        before = self._used.get(asked.caller, _Used(0, 0))
+        self._used[asked.caller] = _Used(before.requests + sign, before.size + size)
+        if not self._used[asked.caller].requests:
+            del self._used[asked.caller]
 
     def forget(self, connection: RpcConnection) -> None:
         """Let go of what waits for a connection that has ended."""

@@ -125,31 +125,47 @@ class Approval:
 
 
 class RequestRates:
-    """How many new requests each approver got within the last minute."""
+    """How many new requests each approver got within the last minute, and of which callers."""
 
     def __init__(self) -> None:
-        self._times: dict[str, deque[int]] = {}
+        self._asked: dict[str, deque[tuple[int, str]]] = {}
 
-    def wait_ms(self, approvers: Iterable[str], *, per_minute: int, now_ns: int) -> int:
-        """Return 0 if all of them may get one more request, else the milliseconds until they may."""
+    def wait_ms(
+        self, approvers: Iterable[str], *, caller: str, per_minute: int, is_shared: bool, now_ns: int
+    ) -> int:
+        """Return 0 if all of them may get one more request, else the milliseconds until they may.
+
+        `is_shared` says that there are other callers. Then one request of each minute is kept for them: a caller
+        that asks for ever would take every place in the moment it gets free.
+        """
         wait_ns = 0
         for approver in approvers:
-            times = self._times.get(approver)
-            while times and times[0] <= now_ns - RATE_WINDOW_NS:
-                times.popleft()
-            if times and len(times) >= per_minute:
-                wait_ns = max(wait_ns, times[len(times) - per_minute] + RATE_WINDOW_NS - now_ns)
+            asked = self._asked.get(approver)
+            while asked and asked[0][0] <= now_ns - RATE_WINDOW_NS:
+                asked.popleft()
+            if not asked:
+                continue
+            times = [time_ns for time_ns, _ in asked]
+            wait_ns = max(wait_ns, _until_free(times, number=per_minute, now_ns=now_ns))
+            if is_shared:
+                mine = [time_ns for time_ns, who in asked if who == caller]
+                wait_ns = max(wait_ns, _until_free(mine, number=max(1, per_minute - 1), now_ns=now_ns))
         return -(-wait_ns // 1_000_000)
 
-    def note(self, approvers: Iterable[str], *, now_ns: int) -> None:
-        """Count one new request for each of them."""
+    def note(self, approvers: Iterable[str], *, caller: str, now_ns: int) -> None:
+        """Count one new request of a caller for each of them."""
         for approver in approvers:
-            self._times.setdefault(approver, deque()).append(now_ns)
+            self._asked.setdefault(approver, deque()).append((now_ns, caller))
 
     def keep(self, approvers: Iterable[str]) -> None:
         """Forget everybody else: the policy no longer knows them."""
         known = set(approvers)
-        self._times = {who: times for who, times in self._times.items() if who in known}
+        self._asked = {who: asked for who, asked in self._asked.items() if who in known}
+
+
+def _until_free(times_ns: list[int], *, number: int, now_ns: int) -> int:
+    """Return the nanoseconds until fewer than `number` of these times lie within the last minute."""
+    return times_ns[-number] + RATE_WINDOW_NS - now_ns if len(times_ns) >= number else 0
 
 
 class ApprovalBook:
@@ -210,7 +226,7 @@ class ApprovalBook:
         self._by_key[approval.key] = approval
         self._pending[approval.key.caller] += 1
         self.held_bytes += len(approval.call)
-        self.rates.note(approval.approvers, now_ns=approval.created_ns)
+        self.rates.note(approval.approvers, caller=approval.key.caller, now_ns=approval.created_ns)
         self._set_due(approval, approval.expires_ns)
 
     def approve(self, approval: Approval, approver: str, uid: int) -> bool:

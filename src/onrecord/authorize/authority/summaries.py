@@ -74,7 +74,12 @@ def summary_lines(
     about the call. `inputs` are the members of a later round (inputResponses, requestState). `facts` are pairs of
     name and value that policy derived, `rules` the ids that ask for approval.
     """
-    lines = [f"server: {escape_hidden(server)}", f"tool: {_cut(tool)}", f"caller: {escape_hidden(caller)}"]
+    # The tool's name is never cut: it says what runs, and a request with more than 256 bytes of it is refused.
+    lines = [
+        f"server: {escape_hidden(server)}",
+        f"tool: {escape_hidden(tool)}",
+        f"caller: {escape_hidden(caller)}",
+    ]
     lines += [
         f"{_argument_name(name)}: {value_text(arguments[name])}" for name in list(arguments)[:MAX_LINES]
     ]
@@ -127,7 +132,7 @@ def _fact_text(name: str, fact: Any) -> str:
 
 def _argument_name(name: str, limit: int | None = MAX_NAME_CHARACTERS) -> str:
     """An argument never looks like one of our own lines, whatever the agent calls it."""
-    if name in _OWN_LINES:
+    if name.lower() in _OWN_LINES:
         return f"argument {name}"
     text = name if _PLAIN_NAME.fullmatch(name) else orjson.dumps(name).decode("utf-8")
     return text if limit is None else _cut(text, limit)
