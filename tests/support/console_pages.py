@@ -133,15 +133,31 @@ def run_page(page: Page, *, uid: int | None) -> None:
         output = _run(_script(page), environment, uid=uid)
     finally:
         subprocess.run(["rm", "-rf", str(home)], check=True)
+    before = judge(page, output)
+    assert _STATUS.findall(before) == ["0"], f"{page.path.name}: what it takes for granted\n{before}"
+
+
+def judge(page: Page, output: str) -> str:
+    """Check the output of a page's commands, each after `begun` and before `ended`; return what stood before them."""
     parts = re.split(r"^@@ (\d+)\n", output, flags=re.MULTILINE)
     assert len(parts) == 2 * len(page.steps) + 1, output
-    assert _STATUS.findall(parts[0]) == ["0"], f"{page.path.name}: what it takes for granted\n{parts[0]}"
     for number, step in enumerate(page.steps):
         part = parts[2 * number + 2]
         assert _STATUS.findall(part)[-1:] == ["0"], f"{page.path.name}: {step.command}\n{part}"
         printed = _STATUS.sub("", part)
         missing = first_difference(step, printed.splitlines())
         assert missing is None, f"{page.path.name}: {step.command}: no line {missing!r} in\n{printed}"
+    return parts[0]
+
+
+def begun(number: int) -> str:
+    """Return the command that tells which command begins."""
+    return f"echo '@@ {number}'"
+
+
+def ended(status: str = "$?") -> str:
+    """Return the command that tells a status, on a line of its own whatever stands before it."""
+    return f'printf "\\n@@ status %s\\n" "{status}"'
 
 
 def _programs(names: Sequence[str], home: Path) -> Path:
@@ -160,18 +176,13 @@ def _script(page: Page) -> str:
     lines = [
         "set -m -o pipefail",
         "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT",
-        f"set -e\n{page.before}\nset +e\n{_told('0')}",
+        f"set -e\n{page.before}\nset +e\n{ended('0')}",
     ]
     for number, step in enumerate(page.steps):
-        lines.append(f"echo '@@ {number}'\n{step.command}\n{_told('$?')}")
+        lines.append(f"{begun(number)}\n{step.command}\n{ended()}")
         if re.match(r"onrecord up\b.*&\s*$", step.command):
             lines.append(_READY)
     return "\n".join(lines)
-
-
-def _told(status: str) -> str:
-    """Return the command that tells a status, on a line of its own whatever stands before it."""
-    return f'printf "\\n@@ status %s\\n" "{status}"'
 
 
 def _run(script: str, environment: dict[str, str], *, uid: int | None) -> str:

@@ -7,7 +7,6 @@ the machine of the tester keeps its accounts and its files.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.console_pages import Page, first_difference
+from support.console_pages import Page, begun, ended, judge
 from support.data import REPOSITORY
 from support.uids import uid_block_or_skip
 
@@ -79,7 +78,7 @@ def test_page(namespaces):
     """Each command of the page ends well and prints what the page shows; the doctor says isolated."""
     script = ["set -m", PRELUDE.replace("{empty}", " ".join(EMPTY))]
     for number, step in enumerate(PAGE.steps):
-        script.append(f"echo '@@ {number}'\n{step.command}\necho \"@@ status $?\"")
+        script.append(f"{begun(number)}\n{step.command}\n{ended()}")
         if step.command.startswith("onrecord up"):
             script.append(
                 "until runuser -u ada -- onrecord control status >/dev/null 2>&1; do sleep 0.1; done"
@@ -91,11 +90,5 @@ def test_page(namespaces):
     }
     done = unshared("\n".join([*script, POSTLUDE]), cwd=REPOSITORY, env=environment)
     output = done.stdout.decode("utf-8", "replace")
-    parts = re.split(r"^@@ (\d+)\n", output, flags=re.MULTILINE)
-    assert len(parts) == 2 * len(PAGE.steps) + 1, output
-    for number, step in enumerate(PAGE.steps):
-        printed = parts[2 * number + 2]
-        assert "@@ status 0" in printed, f"{step.command}\n{printed}"
-        missing = first_difference(step, printed.splitlines())
-        assert missing is None, f"{step.command}: no line {missing!r} in\n{printed}"
+    judge(PAGE, output)
     assert "isolation: isolated" in output
