@@ -35,7 +35,9 @@ SHORT = (
 
 CHILD = textwrap.dedent(
     """
-    import os, signal, sys, time
+    import ctypes, os, select, signal, sys
+    # Ends with its supervisor, as the real children do.
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
     name, log, plan = sys.argv[1:4]
     ready = int(sys.argv[sys.argv.index("--ready-fd") + 1])
     def say(what):
@@ -59,6 +61,10 @@ CHILD = textwrap.dedent(
             if plan == "once-killed":
                 os.kill(os.getpid(), signal.SIGKILL)
             sys.exit(int(plan.removeprefix("once")))
+    if plan == "busy":
+        for _ in range(25):
+            os.write(ready, b".")
+            select.select([], [], [], 0.1)
     if plan != "silent":
         os.write(ready, b"ready\\n")
     os.close(ready)
@@ -113,7 +119,9 @@ class Run:
         return self.process.returncode, said
 
     def close(self) -> None:
+        children = children_of(self.process.pid).values()
         stop(self.process, signal_number=signal.SIGKILL)
+        wait_for(lambda: not any(is_running(pid) for pid in children), what="its children ended with it")
         self.process.stderr.close()
         os.close(self._reader)
 
@@ -245,6 +253,15 @@ class TestRestart:
         assert "not ready" in said
         assert up.lines()[-1] == "r stopped"
 
+    def test_busy_with_its_start(self, run):
+        """A child that tells of its progress is waited for, longer than one that says nothing."""
+        up = run(
+            "recorder:r:busy",
+            "authority:a:good",
+            timing=SHORT.replace("start_timeout_s=20", "start_timeout_s=1.5"),
+        )
+        assert up.ready()
+
     def test_program_is_missing(self, run, tmp_path):
         """A program that cannot be started is status 3, no traceback."""
         up = run("recorder:r:good", "authority:a:good")
@@ -269,6 +286,13 @@ def children_of(pid):
             if int(fields[1]) == pid and len(arguments) > 3:
                 found[arguments[3].decode()] = int(entry.name)
     return found
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class TestRestarts:
@@ -425,6 +449,11 @@ class TestStartAndWait:
         with pytest.raises(kind) as caught:
             start_and_wait(scripted(tmp_path, plan), timeout_s=READY_SECONDS)
         assert caught.value.code == code
+
+    def test_busy(self, tmp_path):
+        """A child that tells of its progress gets the time anew with each sign."""
+        process = start_and_wait(scripted(tmp_path, "busy"), timeout_s=1.5)
+        assert stop(process) == 0
 
     def test_silent(self, tmp_path):
         """A child that closes the descriptor without a word is killed when the time is over."""

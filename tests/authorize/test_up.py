@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,15 @@ from onrecord.authorize.policy import sign_source
 from onrecord.authorize.setup import initialize
 from onrecord.base.keys import signer_from_uri
 from support.runtime import child_environment, onrecord, start_ready, stop, wait_for
+
+KILLED_STARTER = """
+import os, signal, subprocess, sys
+_, writer = os.pipe()
+command = [*sys.argv[1:], "--ready-fd", str(writer)]
+child = subprocess.Popen(command, pass_fds=(writer,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+print(child.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def child_pids(pid):
@@ -138,6 +148,23 @@ class TestUserMode:
         again = system.start("up")
         assert system.run("control", "status").returncode == 0
         assert stop(again) == 0
+
+    @pytest.mark.parametrize("arguments", [("record", "serve"), ("authority", "serve")])
+    def test_starter_that_is_gone(self, user_mode, arguments):
+        """A part whose starter is killed before the part could ask for a death signal ends by itself."""
+        system = user_mode()
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED_STARTER, *system.command(*arguments)],
+            env=child_environment(HOME=str(system.directory)),
+            stdout=subprocess.PIPE,
+            **(
+                {}
+                if system.principal is None
+                else {"user": system.uid, "group": system.uid, "extra_groups": []}
+            ),
+        )
+        assert done.returncode == -signal.SIGKILL
+        wait_for(lambda: is_gone(int(done.stdout)), what="the part has ended")
 
     def test_open_key(self, user_mode):
         """A key file that others can read: no start, exit 2, nothing is running."""

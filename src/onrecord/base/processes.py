@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -121,12 +122,28 @@ def settle_memory() -> None:
     gc.set_threshold(_GC_ALLOCATIONS, 20, 50)
 
 
-def announce_ready(descriptor: int | None) -> None:
-    """Write "ready" to the descriptor that the starter waits on, and close it."""
+PROGRESS: Final = b"."
+"""A sign of life on the descriptor that says "ready" in the end."""
+
+
+def announce_ready(descriptor: int | None) -> bool:
+    """Write "ready" to the descriptor that the starter waits on, and close it; says whether it is still read.
+
+    A starter that was killed before our `harden` sends no death signal: who hears False here has to end by itself.
+    """
+    if descriptor is None:
+        return True
+    try:
+        os.write(descriptor, b"ready\n")
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def announce_progress(descriptor: int | None) -> None:
+    """Tell the starter, which waits for "ready" there, that the start goes on: it waits anew from here."""
     if descriptor is not None:
-        try:
-            os.write(descriptor, b"ready\n")
-        except OSError:
-            return  # the starter is gone; its death signal says the rest
-        finally:
-            os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.write(descriptor, PROGRESS)

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from onrecord.record.recorder import recovery
+
 
 class Host:
     is_gone = False
@@ -38,6 +40,22 @@ def tool_events(vcon):
 def session_records(rig, kind):
     with rig.open_journal() as journal:
         return [record.data for record in journal.read() if record.type == kind]
+
+
+def test_progress_is_told(rig, entries, monkeypatch):
+    """The one who reads a long journal at the start tells after each page, so that nobody takes it for dead."""
+    monkeypatch.setattr(recovery, "_PAGE", 2)
+
+    async def before(rig):
+        rig.hosts.known[2001, entries.LABEL] = Host()
+        await rig.append(await rig.client("g-1", server="filesystem"), *entries.conversation()["guard"])
+
+    run(rig, before)
+    told = []
+    with rig.open_journal() as journal:
+        found = recovery.scan(journal, progress=lambda: told.append(journal.size))
+        assert len(told) == (journal.size + 1) // 2
+    assert found.seqs
 
 
 class TestReopen:

@@ -34,8 +34,8 @@ async def serve(config: Configuration, *, ready_fd: int | None) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 50)
-    announce_ready(ready_fd)
-    await stopped.wait()
+    if announce_ready(ready_fd):
+        await stopped.wait()
     await authority.stop()
 
 

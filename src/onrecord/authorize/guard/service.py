@@ -148,8 +148,8 @@ class Guard:
         accepting = self._loop.create_task(self._accept(sock))
         try:
             self._begin()
-            announce_ready(ready_fd)
-            await self._stopping.wait()
+            if announce_ready(ready_fd):
+                await self._stopping.wait()
         finally:
             accepting.cancel()
             with contextlib.suppress(asyncio.CancelledError):

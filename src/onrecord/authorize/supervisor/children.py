@@ -172,7 +172,7 @@ def start_child(
 def start_and_wait(
     child: Child, *, timeout_s: float = START_TIMEOUT_S, stderr: int | IO[bytes] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a child and return when it is ready.
+    """Start a child and return when it is ready. Each sign of its progress gives it `timeout_s` anew.
 
     Raises `UsageError` with code "child-configuration" (it ended with status 2) or `StorageError` with code
     "child-not-ready".
@@ -186,7 +186,8 @@ def start_and_wait(
             part = os.read(reader, len(READY)) if ready else b""
             if not part:
                 break
-            said += part
+            said = (said + part)[-len(READY) :]
+            end = time.monotonic() + timeout_s
         if said.endswith(READY):
             return process
     finally:

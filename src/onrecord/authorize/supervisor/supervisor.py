@@ -206,21 +206,28 @@ class Supervisor:
         return not self._stopping.is_set()
 
     async def _wait_ready(self, reader: int, exited: asyncio.Task[int]) -> bool:
-        """Wait for the child's word, its end, or the time limit."""
+        """Wait for the child's word, its end, or the time limit, which begins anew with each sign of progress."""
         loop = asyncio.get_running_loop()
         said: asyncio.Future[bool] = loop.create_future()
-        received = bytearray()
+        heard = asyncio.Event()
+        received = b""
 
         def readable() -> None:
+            nonlocal received
             part = os.read(reader, 64)
-            received.extend(part)
-            if (not part or received.endswith(READY)) and not said.done():
+            received = (received + part)[-len(READY) :]
+            heard.set()
+            if (not part or received == READY) and not said.done():
                 said.set_result(bool(part))
                 loop.remove_reader(reader)
 
         loop.add_reader(reader, readable)
         try:
-            await _first(said, exited, timeout_s=self._timing.start_timeout_s)
+            while True:
+                heard.clear()
+                await _first(said, exited, timeout_s=self._timing.start_timeout_s)
+                if said.done() or exited.done() or not heard.is_set():
+                    break
             if said.done() and not said.result():
                 # The descriptor was closed without a word: the child is ending, or it will never say it.
                 await _first(exited, timeout_s=self._timing.start_timeout_s)

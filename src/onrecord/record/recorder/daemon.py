@@ -12,6 +12,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from onrecord.base.dates import SYSTEM_CLOCK, Clock
 from onrecord.base.errors import MalformedError, StorageError, Where
 from onrecord.base.findings import Finding
 from onrecord.base.keys import ed25519_public_bytes, require_distinct, signer_from_uri
-from onrecord.base.processes import announce_ready, harden, settle_memory
+from onrecord.base.processes import announce_progress, announce_ready, harden, settle_memory
 from onrecord.base.sockets import check_private_path
 from onrecord.record.credentials import replace as replace_credentials
 from onrecord.record.ledger.journal import Journal
@@ -184,11 +185,11 @@ async def _serve(recorder: Recorder, ready_fd: int | None) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    await recorder.start()
+    await recorder.start(progress=partial(announce_progress, ready_fd))
     settle_memory()
     try:
-        announce_ready(ready_fd)
-        await ended.wait()
+        if announce_ready(ready_fd):
+            await ended.wait()
     finally:
         await recorder.stop()
 

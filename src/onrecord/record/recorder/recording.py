@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from onrecord.record.recorder.entries import Decision, Invocation
 from onrecord.record.recorder.filtering import ContentFilter
 from onrecord.record.recorder.hosts import Hosts
 from onrecord.record.recorder.recorded import Origin, Stored
+from onrecord.record.recorder.recovery import nothing
 from onrecord.record.recorder.sealing import ClosedSession, ranges
 from onrecord.record.recorder.session import RecordedGap, Session, SessionKey
 from onrecord.record.recorder.sessions import SessionTable
@@ -72,8 +73,10 @@ class Recording:
 
     # Start ---------------------------------------------------------------------------------------------------
 
-    def recover(self) -> list[ClosedSession]:
+    def recover(self, *, progress: Callable[[], None] = nothing) -> list[ClosedSession]:
         """Take up what the journal says, and return the closed sessions that are not settled, oldest first.
+
+        A long open session takes seconds: `progress` is called again and again meanwhile.
 
         Open sessions whose process lives go on, with a gap; the others will be closed with cause "recovered".
 
@@ -81,7 +84,7 @@ class Recording:
 
         Source: running.md 7.4.
         """
-        found = recovery.scan(self._journal)
+        found = recovery.scan(self._journal, progress=progress)
         now_ns = self._started_ns = self._clock.boottime_ns()
         self.sources = found.sources
         self._state_seq = found.state_seq
@@ -92,7 +95,7 @@ class Recording:
         for session in found.open.values():
             session.last_ns = now_ns
             self.table.add(session)
-        self._replay(found, now_ns)
+        self._replay(found, now_ns, progress)
         for session in found.open.values():
             # A guard without an open connection of this session has nothing more for it.
             session.awaited = {one for one in session.origins if one.server is None}
@@ -103,7 +106,7 @@ class Recording:
                 self.table.begin_closing(session, cause="recovered", now_ns=now_ns)
         return [one for one in self.closed.values() if not one.is_settled or not one.is_erased]
 
-    def _replay(self, found: recovery.Recovered, now_ns: int) -> None:
+    def _replay(self, found: recovery.Recovered, now_ns: int, progress: Callable[[], None]) -> None:
         """Note the entries of open sessions again, so that later ones find their place."""
         by_id = found.open
         for first, last in ranges(found.seqs):
@@ -122,6 +125,7 @@ class Recording:
                         )
                     elif record.session in by_id:
                         by_id[record.session].seqs.append(record.seq)
+                progress()
 
     def _reopen(self, session: Session, *, since: str) -> None:
         gap = RecordedGap(since, format_ms(self._clock.now_ns()), RESTART)

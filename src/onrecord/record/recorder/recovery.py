@@ -5,6 +5,7 @@ Source: running.md 7.4.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -35,8 +36,14 @@ class Recovered:
     connections: dict[ConnectionKey, int] = field(default_factory=dict)
 
 
-def scan(journal: Journal) -> Recovered:
+def nothing() -> None:
+    """Tell nobody of the progress."""
+
+
+def scan(journal: Journal, *, progress: Callable[[], None] = nothing) -> Recovered:
     """Read the journal once, without bodies, from where the newest note of the recorder's state says on.
+
+    `progress` is called after each page.
 
     Raises `LogError` with code "record-malformed", and what reading the journal raises.
     """
@@ -45,6 +52,7 @@ def scan(journal: Journal) -> Recovered:
         for record in page:
             _take(found, record)
         position = page[-1].seq + 1
+        progress()
     of_open = {seq for session in found.open.values() for seq in session.seqs}
     found.seqs = sorted(of_open | set(found.connections.values()))
     for session in found.open.values():

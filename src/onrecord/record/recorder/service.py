@@ -13,6 +13,7 @@ import contextlib
 import logging
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ from onrecord.record.recorder.listing import closed_summary, open_summary
 from onrecord.record.recorder.reading import read_line
 from onrecord.record.recorder.recorded import Origin
 from onrecord.record.recorder.recording import Recording, unavailable
+from onrecord.record.recorder.recovery import nothing
 from onrecord.record.recorder.sealing import Sealer
 from onrecord.record.recorder.sealing_queue import SealingQueue, name_of
 from onrecord.record.recorder.session import Session
@@ -99,12 +101,12 @@ class Recorder:
 
     # Life ----------------------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Take up the journal, listen, and begin to look after time.
+    async def start(self, *, progress: Callable[[], None] = nothing) -> None:
+        """Take up the journal, listen, and begin to look after time; `progress` is called while it reads.
 
         Raises what `Recording.recover` and `RpcServer.start` raise.
         """
-        for closed in self._recording.recover():
+        for closed in self._recording.recover(progress=progress):
             self._sealing.put(closed)
         self._sealing.resume_calls()
         limits = ServerLimits(
