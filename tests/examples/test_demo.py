@@ -2,6 +2,9 @@
 
 import json
 import os
+import pty
+import select
+import shutil
 import subprocess
 import sys
 
@@ -82,6 +85,54 @@ def test_user_mode(short_dir, ordinary_uid):
     judge_kept(kept)
     document = json.loads((kept / "demo.json").read_text())
     assert document["ok"] is True
+
+
+SHORT = """
+import sys
+from onrecord.examples.demo import driver, steps
+driver.STEPS = tuple(step for step in steps.STEPS if step.id in ("8", "9"))
+driver.refusal_of_git = lambda uid: "no mcp-server-git on purpose"
+from onrecord.cli.main import main
+sys.argv = ["onrecord", "demo", "--json", "--keep", sys.argv[1]]
+main()
+"""
+
+
+def test_a_person_says_no(short_dir):
+    """At a terminal the approver is asked; "n" makes step 8 not ok, the rest goes on, and the work tree stays.
+
+    A step whose server is not installed is not done, says why, and is no failure. Standard output is one document.
+    """
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SHORT, str(short_dir / "kept")],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        cwd="/",
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while b"[y/n]" not in shown:
+            assert select.select([ours], [], [], 60)[0], shown
+            shown += os.read(ours, 4096)
+        os.write(ours, b"n\n")
+        document = json.loads(process.communicate(timeout=60)[0])
+    finally:
+        process.kill()
+        os.close(ours)
+    shutil.rmtree(document["workTree"])
+    assert b"tool: post_comment" in shown
+    results = {step["step"]: step for step in document["steps"]}
+    assert {name: step["ok"] for name, step in results.items()} == {"8": False, "9": None, "11": False}
+    assert "rejected by uid" in results["8"]["observed"]
+    assert "tool runs: 0" in results["8"]["observed"]
+    assert "on purpose" in results["9"]["observed"]
+    assert document["ok"] is False
+    assert process.returncode == 1
+    assert document["vcon"] == str(short_dir / "kept" / "record.vcon.json")
+    assert document["verification"]["verdict"] == "verified"
 
 
 def test_not_empty(short_dir):

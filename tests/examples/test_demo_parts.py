@@ -1,6 +1,5 @@
 """The parts of the demonstration that need no daemon."""
 
-import dataclasses
 import importlib.util
 import io
 import json
@@ -124,6 +123,19 @@ class TestTree:
             state = made.base(server).stat()
             assert (state.st_uid, stat.S_IMODE(state.st_mode)) == (cast.server(server), 0o700)
         assert made.files.joinpath("home/.aws/credentials").stat().st_uid == cast.server("filesystem")
+
+    @pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
+    def test_nothing_is_left(self, tmp_path, monkeypatch):
+        """A tree that cannot be made whole is taken away again."""
+
+        def broken(directory):
+            raise StorageError("broken on purpose", code="git-repository")
+
+        monkeypatch.setattr(tree, "make_repository", broken)
+        with pytest.raises(StorageError) as e:
+            tree.Tree.create(principals.Cast.of_user(SERVERS), parent=tmp_path)
+        assert e.value.code == "git-repository"
+        assert list(tmp_path.iterdir()) == []
 
     def test_no_place(self, tmp_path):
         """Without its parent directory the tree is a storage error."""
@@ -279,9 +291,15 @@ class TestKeeping:
         assert keeping.choose_directory(tmp_path / "a" / "b").is_dir()
 
     def test_default(self, tmp_path, monkeypatch):
-        """Without --keep it lies below the state directory of the user."""
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        assert keeping.choose_directory(None).parent == tmp_path / "onrecord" / "demo"
+        """Without --keep it lies below the state directory of the user, which a later `onrecord up` accepts."""
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        before = os.umask(0o022)
+        try:
+            kept = keeping.choose_directory(None)
+        finally:
+            os.umask(before)
+        assert kept.parent == tmp_path / "state" / "onrecord" / "demo"
+        assert (tmp_path / "state" / "onrecord").stat().st_mode & 0o777 == 0o700
 
 
 def test_mcp_missing(monkeypatch):
@@ -331,22 +349,21 @@ class TestFailures:
         assert list((tmp_path / "onrecord" / "demo").iterdir()) == []
         heard.tree.remove()
 
-    def test_a_step_is_not_ok(self, tmp_path, monkeypatch):
-        """A step that goes another way is reported, the record is kept all the same, and the work tree stays."""
+    def test_stopped(self, tmp_path, monkeypatch):
+        """Ctrl-C leaves nothing behind and is no failure that somebody has to look at."""
         from onrecord.examples.demo import driver
 
-        first = steps.STEPS[0]
-        other = dataclasses.replace(first, judge=lambda outcomes: False)
-        monkeypatch.setattr(driver, "STEPS", (other,))
-        monkeypatch.setattr(driver, "refusal_of_git", lambda uid: "it is not here")
+        def stopped(cast, made):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(driver.Deployment, "prepare", stopped)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
         heard = Heard()
-        demonstration = driver.run(keep=tmp_path / "kept", listener=heard)
-        assert [(result.step, result.ok) for result in heard.results] == [("1", False), ("11", False)]
-        assert not demonstration.ok
-        assert demonstration.to_json()["workTree"] == str(heard.tree.root)
-        assert heard.tree.root.is_dir()
-        assert demonstration.vcon == tmp_path / "kept" / "record.vcon.json"
-        heard.tree.remove()
+        with pytest.raises(KeyboardInterrupt):
+            driver.run(listener=heard)
+        assert heard.results == []
+        assert not heard.tree.root.exists()
+        assert list((tmp_path / "onrecord" / "demo").iterdir()) == []
 
 
 class TestHost:

@@ -91,6 +91,8 @@ def main() -> None:
         with ApproverClient.connect(configuration) as client:
             _say({"ready": True})
             _say(_decide(client, seconds=options.seconds, asks=options.ask).to_json())
+    except KeyboardInterrupt:
+        sys.exit(130)  # the demonstration gets the same signal and says the rest
     except (OnrecordError, _NobodyError) as error:
         _say({"fault": str(error)})
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import IO, Final
 
@@ -54,9 +55,8 @@ class Deployment:
         ).configuration
         write_policy_source(configuration, cast, tree)
         deployment = cls(configuration, cast, tree)
-        for name, _ in cast.servers:
-            deployment._onrecord("policy", "bind", name, "--pin")
-        deployment._onrecord("policy", "sign", str(configuration.policy.source))
+        deployment._onrecord(*(("policy", "bind", name, "--pin") for name, _ in cast.servers))
+        deployment._onrecord(("policy", "sign", str(configuration.policy.source)))
         return deployment
 
     def start(self) -> None:
@@ -87,19 +87,36 @@ class Deployment:
         with open(self._tree.logs / f"{name}.log", "ab") as log:
             self._running[name] = start(self.configuration, stderr=log)
 
-    def _onrecord(self, *arguments: str) -> None:
-        """Run an onrecord command on this configuration, as an operator would."""
-        argv = [sys.executable, "-m", "onrecord", *arguments, "--config", str(self.configuration.file)]
-        done = subprocess.run(argv, capture_output=True, check=False, timeout=COMMAND_SECONDS, cwd="/")
-        (self._tree.logs / f"{'-'.join(arguments[:3]).replace('/', '_')}.log").write_bytes(
-            done.stdout + done.stderr
+    def _onrecord(self, *commands: tuple[str, ...]) -> None:
+        """Run onrecord commands on this configuration, as an operator would; several run side by side."""
+        with ExitStack() as stack:
+            started = []
+            for command in commands:
+                name = "-".join(command[:3]).replace("/", "_")
+                argv = [sys.executable, "-m", "onrecord", *command, "--config", str(self.configuration.file)]
+                log = stack.enter_context(open(self._tree.logs / f"{name}.log", "wb"))
+                process = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd="/"
+                )
+                stack.callback(_end, process)
+                started.append((command, process))
+            for command, process in started:
+                self._expect_success(command, process)
+
+    def _expect_success(self, command: tuple[str, ...], process: subprocess.Popen[bytes]) -> None:
+        try:
+            status = process.wait(timeout=COMMAND_SECONDS)
+        except subprocess.TimeoutExpired:
+            outcome = f"did not end in {COMMAND_SECONDS} s"
+        else:
+            if status == 0:
+                return
+            outcome = f"ended with status {status}"
+        raise OnrecordError(
+            f"`onrecord {' '.join(command[:2])}` {outcome}",
+            code="demo-command",
+            hint=f"see {self._tree.logs}",
         )
-        if done.returncode != 0:
-            raise OnrecordError(
-                f"`onrecord {' '.join(arguments[:2])}` ended with status {done.returncode}",
-                code="demo-command",
-                hint=f"see {self._tree.logs}",
-            )
 
 
 def _start_guard(server: str, configuration: Configuration, *, stderr: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -103,7 +103,10 @@ def run(
         results.append(last)
         vcon = keep_results(kept, deployment.configuration, found.vcons[0] if len(found.vcons) == 1 else None)
     except BaseException as error:
-        listener.fails(tree)
+        if isinstance(error, KeyboardInterrupt):
+            tree.remove()  # whoever stops it does not want to look into it
+        else:
+            listener.fails(tree)
         if keep is None:
             with suppress(OSError):
                 kept.rmdir()
@@ -185,6 +188,8 @@ class _Run:
         for name, holds in observe(step.id, self._deployment.configuration, tree=self._tree, before=before):
             seen.append(f"{name}: {'yes' if holds else 'NO'}")
             ok = ok and holds
+        if outcomes and outcomes[0].kind == "rejected":
+            seen.append("that is what a no does, and this step wants a yes")
         return StepResult.of(step, "; ".join(seen), ok=ok)
 
     def _with_approver(self, step: Step, host: AgentHost) -> Sequence[Outcome]:

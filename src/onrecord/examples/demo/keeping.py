@@ -25,11 +25,16 @@ def choose_directory(keep: Path | None) -> Path:
 
     Raises `UsageError` with code "not-empty", `StorageError` with code "keep-directory".
     """
+    own = None
     if keep is None:
         home = os.environ.get("XDG_STATE_HOME", "")
         base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "state"
-        keep = base / "onrecord" / "demo" / utc_now().strftime("%Y-%m-%dT%H-%M-%SZ")
+        own = base / "onrecord"
+        keep = own / "demo" / utc_now().strftime("%Y-%m-%dT%H-%M-%SZ")
     try:
+        if own is not None:
+            # A later installation shares it, and refuses a state directory that others may read.
+            own.mkdir(parents=True, exist_ok=True, mode=0o700)
         keep.mkdir(parents=True, exist_ok=True, mode=0o700)
         if any(keep.iterdir()):
             raise UsageError(

@@ -93,17 +93,23 @@ class Tree:
         Raises `StorageError` with code "work-tree" or "git-repository".
         """
         try:
-            root = Path(tempfile.mkdtemp(prefix="onrecord-demo-", dir=parent))
-            tree = cls(root, canary=f"canary-{os.urandom(12).hex()}")
-            root.chmod(0o711 if cast.is_system else 0o700)
+            tree = cls(
+                Path(tempfile.mkdtemp(prefix="onrecord-demo-", dir=parent)),
+                canary=f"canary-{os.urandom(12).hex()}",
+            )
+        except OSError as error:
+            raise _no_tree(error, parent) from error
+        try:
+            tree.root.chmod(0o711 if cast.is_system else 0o700)
             tree._fill()
             if "git" in dict(cast.servers):
                 make_repository(tree.git_work)
             tree._hand_over(cast)
-        except OSError as error:
-            raise StorageError(
-                f"the work tree cannot be made ({error.strerror})", code="work-tree", where=Where(str(parent))
-            ) from error
+        except BaseException as error:
+            tree.remove()
+            if isinstance(error, OSError):
+                raise _no_tree(error, parent) from error
+            raise
         return tree
 
     def _fill(self) -> None:
@@ -142,3 +148,9 @@ class Tree:
     def remove(self) -> None:
         """Take the whole tree away."""
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _no_tree(error: OSError, parent: Path) -> StorageError:
+    return StorageError(
+        f"the work tree cannot be made ({error.strerror})", code="work-tree", where=Where(str(parent))
+    )
