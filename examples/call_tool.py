@@ -35,7 +35,22 @@ async def call(server: str, tool: str, arguments: dict) -> int:
         return int(bool(result.is_error))
 
 
+def is_closed(error: BaseException) -> bool:
+    """Whether onrecord ended before it answered; what is wrong then stands on standard error already."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_closed(inner) for inner in error.exceptions)
+    return isinstance(error, mcp.MCPError)
+
+
 if __name__ == "__main__":
     if len(sys.argv) not in (3, 4):
         sys.exit("usage: call_tool.py SERVER TOOL [ARGUMENTS]")
-    sys.exit(anyio.run(call, sys.argv[1], sys.argv[2], json.loads(sys.argv[3]) if len(sys.argv) == 4 else {}))
+    try:
+        status = anyio.run(
+            call, sys.argv[1], sys.argv[2], json.loads(sys.argv[3]) if len(sys.argv) == 4 else {}
+        )
+    except (mcp.MCPError, BaseExceptionGroup) as error:
+        if not is_closed(error):
+            raise
+        sys.exit("call_tool.py: onrecord connect ended without an answer")
+    sys.exit(status)

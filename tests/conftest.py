@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from onrecord.base import configuration
 from support.checkout import is_closed_to_others
 from support.runtime import make_short_dir
 from support.system import UserModeSystem
@@ -74,7 +75,8 @@ def no_network(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def own_configuration_is_not_read(monkeypatch):
-    """The tester's own onrecord.toml and runtime directory play no part."""
+    """The tester's own onrecord.toml, the one of the machine and the runtime directory play no part."""
+    monkeypatch.setattr(configuration, "SYSTEM_FILE", Path("/nonexistent/onrecord.toml"))
     for name in (
         "ONRECORD_CONFIG",
         "ONRECORD_RECORD_SESSION",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onrecord.base import findings
+from onrecord.base import errors, findings
 from onrecord.base.errors import OnrecordError, UsageError, Where
 from onrecord.base.findings import Code, Finding, at_or_above
 from onrecord.base.reports import Axis, Report
@@ -75,3 +75,13 @@ def test_error_shape():
         }
     }
     assert str(error.where) == "f:3 at /a"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OnrecordError)],
+)
+def test_no_error_without_a_next_step(kind):
+    """Every kind of error says what to do next, also where nobody gave a hint for the very case."""
+    assert kind("m", code="c-d").to_json()["error"]["hint"] == kind.usual_hint
+    assert len(kind.usual_hint) > 20

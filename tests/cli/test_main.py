@@ -45,6 +45,12 @@ class TestEntry:
         assert (status, err) == (2, "")
         assert json.loads(out)["error"]["code"] == "usage"
 
+    def test_json_of_another_program(self, capsys):
+        """What stands behind -- is not ours: the standard output of a guard belongs to its client."""
+        status, out, err = run(capsys, "guard", "x", "--config", "/nonexistent", "--", "server", "--json")
+        assert (status, out) == (2, "")
+        assert "next:" in err
+
     @pytest.mark.parametrize("verb", sorted(cli.VERBS))
     def test_every_verb_has_help(self, capsys, verb):
         """Each verb can be imported and explains itself."""
@@ -82,7 +88,7 @@ class TestEntry:
             raise StorageError("/f is full", code="disk", where=Where("/f"))
 
         monkeypatch.setattr(cli, "verb_command", failing)
-        assert run(capsys, "check")[2] == "onrecord: /f is full [disk]\n"
+        assert run(capsys, "check")[2].splitlines()[0] == "onrecord: /f is full [disk]"
 
     def test_foreign_exception(self, capsys, monkeypatch):
         """A bug is an internal error with its type only, exit 3, and no traceback."""

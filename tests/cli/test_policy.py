@@ -323,6 +323,19 @@ class TestBind:
         _, report, _ = run("bind", "filesystem", "--pin", "--root", "/", "--config", configured, "--json")
         assert (report["added"], report["version"]) == (False, None)
 
+    def test_base_of_new_server(self, run, configured, source, tmp_path):
+        """Relative paths of a new server count from where it opens them, which a root elsewhere does not change."""
+        document = json.loads((source / "bundle.json").read_text())
+        document["servers"] = []
+        (source / "bundle.json").write_text(json.dumps(document))
+        root = tmp_path / "letters"
+        root.mkdir()
+        status, out, _ = run("bind", "filesystem", "--pin", "--root", root, "--config", configured)
+        assert status == 0
+        assert f"relative paths count from its working directory {tmp_path}, not from --root" in out
+        (server,) = json.loads((source / "bundle.json").read_text())["servers"]
+        assert (server["roots"], server["bases"]) == ({"work": str(root)}, {"work": str(tmp_path)})
+
     def test_root_must_be_there(self, run, configured, source, tmp_path):
         """A root that is no directory is refused, and the source stays as it is."""
         document = json.loads((source / "bundle.json").read_text())

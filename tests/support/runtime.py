@@ -56,10 +56,13 @@ def start_ready(
         )
         os.close(writer)
         writer = -1
-        ready, _, _ = select.select([reader], [], [], READY_SECONDS)
-        if not ready or os.read(reader, 16) != b"ready\n":
-            stop(process, signal_number=signal.SIGKILL)
-            raise AssertionError(f"{' '.join(argv[2:5])} did not get ready, status {process.returncode}")
+        said = b""
+        while not said.endswith(b"ready\n"):  # a recorder tells of its progress before
+            part = os.read(reader, 64) if select.select([reader], [], [], READY_SECONDS)[0] else b""
+            if not part:
+                stop(process, signal_number=signal.SIGKILL)
+                raise AssertionError(f"{' '.join(argv[2:5])} did not get ready, status {process.returncode}")
+            said += part
         return process
     finally:
         os.close(reader)

@@ -3,8 +3,8 @@
     result = await proven_call(client, proofs, "filesystem", "read_file", {"path": "repo/README.md"})
 
 A server may answer a call with questions and wants the call again with the answers. The official client does that by
-itself, but with the same proof in each round, which the guard refuses as `replayed`. This function drives the rounds,
-follows tasks, waits for approvals and gets a new proof, once, where a retry makes sense.
+itself, but with the same proof in each round, which the authority refuses: it is bound to other inputs, and used. This
+function drives the rounds, follows tasks, waits for approvals and gets a new proof, once, where a retry makes sense.
 
 Needs the package mcp (`pip install onrecord[mcp]`).
 

@@ -31,11 +31,13 @@ class Where:
 class OnrecordError(Exception):
     """Every error that onrecord raises on purpose.
 
-    `code` is stable kebab-case, programs branch on it. `hint` tells a person what to do next. `where` names the
-    file, line or JSON pointer. `exit_code` is the status a command ends with (DESIGN.md, command line).
+    `code` is stable kebab-case, programs branch on it. `hint` tells a person what to do next; an error without one
+    gets the `usual_hint` of its kind when it is printed. `where` names the file, line or JSON pointer. `exit_code` is
+    the status a command ends with (DESIGN.md, command line).
     """
 
     exit_code = 3
+    usual_hint = "onrecord doctor checks this installation"
 
     def __init__(
         self, message: str, *, code: str, hint: str | None = None, where: Where | None = None
@@ -46,12 +48,11 @@ class OnrecordError(Exception):
         self.where = where
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON shape of DESIGN.md: {"error": {"code", "message", "where"?, "hint"?}}."""
+        """Return the JSON shape of DESIGN.md: {"error": {"code", "message", "where"?, "hint"}}."""
         body: dict[str, Any] = {"code": self.code, "message": str(self)}
         if self.where is not None:
             body["where"] = self.where.to_json()
-        if self.hint is not None:
-            body["hint"] = self.hint
+        body["hint"] = self.hint or self.usual_hint
         return {"error": body}
 
 
@@ -59,34 +60,45 @@ class UsageError(OnrecordError):
     """The caller asked for something that cannot be: a bad option, an unknown name, an unreadable input."""
 
     exit_code = 2
+    usual_hint = "correct what is named; onrecord COMMAND --help says how a command is used"
 
 
 class ConfigurationError(UsageError):
     """The configuration, or a file that it names, is not as it must be."""
+
+    usual_hint = "correct the file that is named; onrecord doctor checks the whole configuration"
 
 
 class PolicyError(OnrecordError):
     """A policy bundle or source cannot be used."""
 
     exit_code = 2
+    usual_hint = "onrecord policy check names what is wrong with a policy"
 
 
 class KeyAccessError(OnrecordError):
     """A key is missing, unreadable, too open, or of the wrong kind."""
 
+    usual_hint = "look at the path, the owner and the mode of this key in the configuration"
+
 
 class StorageError(OnrecordError):
     """Something could not be stored or read back."""
 
+    usual_hint = "look at the free space and the permissions of what is named"
+
 
 class NetworkError(OnrecordError):
     """A peer cannot be reached, is not the one expected, or answered in a way that cannot be read."""
+
+    usual_hint = "is `onrecord up` running? may you use this socket?"
 
 
 class VerificationError(OnrecordError):
     """A check on foreign data failed."""
 
     exit_code = 1
+    usual_hint = "get the file again from where it was made, and say there what was found"
 
 
 class MalformedError(VerificationError):

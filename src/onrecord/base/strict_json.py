@@ -65,6 +65,8 @@ PLAIN: Final = Facts(floats=False, wide_keys=False)
 class Refused(MalformedError):
     """A text that is not strict I-JSON; `reason` is a class of call-proof.md 3.2."""
 
+    usual_hint = "write it as I-JSON (RFC 7493), of which all readers see the same"
+
     def __init__(self, reason: str) -> None:
         super().__init__(f"{reason}: {REASONS[reason]}", code="refused")
         self.reason = reason

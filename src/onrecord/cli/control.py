@@ -48,10 +48,13 @@ class ControlClient:
         except NetworkError as error:
             if error.code == "peer-uid":
                 raise
+            shut = isinstance(error.__cause__, PermissionError)
             raise NetworkError(
                 f"the authority does not answer: {error}",
                 code="authority-unreachable",
-                hint="is `onrecord up` running? may you use the control socket?",
+                hint="only members of the group principals.control_group (mcp-control) may connect"
+                if shut
+                else "is `onrecord up` running?",
                 where=Where(file=str(self._path)),
             ) from error
 

@@ -104,10 +104,12 @@ def _run(arguments: list[str]) -> int:
 def main(argv: list[str] | None = None) -> None:
     """Run the command line and exit: 0 clean, 1 findings, 2 usage or input error, 3 could not evaluate."""
     arguments = sys.argv[1:] if argv is None else argv
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    as_json = "--json" in ours  # behind "--" stands another program's command line
     try:
         status = _run(arguments)
     except OnrecordError as error:
-        report_error(error, as_json="--json" in arguments)
+        report_error(error, as_json=as_json)
         status = error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         status = 130
@@ -123,6 +125,6 @@ def main(argv: list[str] | None = None) -> None:
         )
         if os.environ.get("ONRECORD_DEBUG"):
             raise
-        report_error(wrapped, as_json="--json" in arguments)
+        report_error(wrapped, as_json=as_json)
         status = 3
     sys.exit(status)

@@ -80,5 +80,4 @@ def report_error(error: OnrecordError, *, as_json: bool) -> None:
     message, place = str(error), str(error.where or "")
     place = f" ({visible(place)})" if place and place not in message else ""
     note(f"onrecord: {visible(message)}{place} [{error.code}]")
-    if error.hint:
-        note(f"  next: {visible(error.hint)}")
+    note(f"  next: {visible(error.hint or error.usual_hint)}")

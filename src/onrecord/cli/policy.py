@@ -14,7 +14,7 @@ from rich.table import Table
 from onrecord.base.configuration import Configuration
 from onrecord.base.errors import ConfigurationError, KeyAccessError, UsageError, Where
 from onrecord.base.findings import Finding
-from onrecord.base.strict_json import ARGUMENTS_BYTES, parse_arguments
+from onrecord.base.strict_json import ARGUMENTS_BYTES, Refused, parse_arguments
 from onrecord.cli.output import ConfigOption, JsonOption, console, emit, exit_with, visible
 from onrecord.cli.policy_bind import bind
 
@@ -130,7 +130,11 @@ def explain(
     from onrecord.authorize.policy import CallRequest
     from onrecord.authorize.policy import explain as explain_call
 
-    values, _ = parse_arguments(_argument_bytes(arguments))
+    try:
+        values, _ = parse_arguments(_argument_bytes(arguments))
+    except Refused as error:
+        error.hint = "--arguments takes one JSON object, or @FILE with one"
+        raise
     compiled = _clean(_checked(path, config))
     explanation = explain_call(
         compiled, CallRequest(caller=caller, server=server, name=name, arguments=values)
@@ -273,7 +277,7 @@ def _print_findings(findings: Iterable[Finding]) -> None:
         place = " ".join(
             str(part) for part in (data.get("file"), finding.pointer or "/", data.get("rule")) if part
         )
-        print(visible(f"{finding.severity}: {finding.code}: {finding.message} ({place}; {finding.source})"))
+        print(visible(f"{finding.severity}: {finding.code}: {finding.message} ({place})"))
 
 
 def _print_explanation(document: dict[str, Any]) -> None:

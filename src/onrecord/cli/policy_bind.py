@@ -40,7 +40,7 @@ def bind(
         typer.Option(
             "--root",
             metavar="DIR",
-            help="Add the server to the source if it is new; its paths count from DIR, its only root.",
+            help="Add the server to the source if it is new, with DIR as its only root.",
             show_default=False,
         ),
     ] = None,
@@ -75,7 +75,13 @@ def bind(
             pinning.ServerSource(directory, server)
         advertised = _asked(configuration, server)  # and nothing is written when it cannot answer
         if root is not None:
-            added = editing.add_server(directory, server, uid=configuration.server_uid(server), root=root)
+            added = editing.add_server(
+                directory,
+                server,
+                uid=configuration.server_uid(server),
+                root=root,
+                base=configuration.server_cwd(server),
+            )
         source = pinning.ServerSource(directory, server)
         report = pinning.pin(source, advertised) if pin else pinning.bind(source, advertised)
         if added or report.pinned or report.proposed:
@@ -84,7 +90,8 @@ def bind(
         emit(report.to_json() | {"added": added, "version": version})
     else:
         if added:
-            print(f"{server}: added to {directory / 'bundle.json'}")
+            print(visible(f"{server}: added to {directory / 'bundle.json'}"))
+            print(visible(f"{server}: {_base(configuration, server, root)}"))
         _print(report)
         if version is not None:
             print(f"the version in bundle.json is {version} now")
@@ -125,6 +132,15 @@ def _asked(configuration: Configuration, server: str) -> AdvertisedServer:
             for line in error.said:
                 note(visible(f"  | {line}"))
         raise
+
+
+def _base(configuration: Configuration, server: str, root: Path | None) -> str:
+    """Say from where relative paths of a new server count, and what to change when that is not the root."""
+    base = configuration.server_cwd(server).resolve()
+    line = f"relative paths count from its working directory {base}"
+    if root is None or base == root.expanduser().resolve():
+        return line
+    return f"{line}, not from --root; to change that, set servers.{server}.cwd and, in bundle.json, bases"
 
 
 def _print(report: BindReport) -> None:

@@ -247,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _serve_hooked(parser: argparse.ArgumentParser, tools: FileTools) -> None:
     """Run the server of `hooked_files`; exit 2 with a word about what is missing."""
     if importlib.util.find_spec("mcp") is None:
-        parser.exit(2, 'onrecord-example-files: --hook needs the MCP SDK: pip install "onrecord[mcp]"\n')
+        parser.exit(2, "onrecord-example-files: --hook needs the MCP SDK, which comes with onrecord[mcp]\n")
     from onrecord.examples.hooked_files import hooked_server
 
     with contextlib.closing(tools), contextlib.suppress(KeyboardInterrupt):

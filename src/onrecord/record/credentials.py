@@ -140,7 +140,6 @@ def _by_expression(name: str, trigger: str, expression: str, *, is_folded: bool 
 
 _TOKEN_END: Final = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
 _JWT_HEAD: Final = re.compile(r"(?<!\w)eyJ[A-Za-z0-9_-]+\Z")
-_NOT_TOKEN: Final = re.compile(r"[^A-Za-z0-9_-]")
 _USERINFO: Final = re.compile(r"[^\s/?#@:]*:[^\s/?#@]*@")
 _SCHEME_END: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z", re.ASCII)
 MAX_SCHEME: Final = 64

@@ -924,7 +924,7 @@ class TestLimits:
             with monkeypatch.context() as patch:
                 patch.setattr(policy, "decide", changed)
                 assert agent.reason("callProof/issue", comment()) == (-33001, "denied")
-            assert granted == [frozenset({"comment-needs-human"})]
+            assert granted == [frozenset({"comment-needs-approval"})]
             assert house.records("issue.granted") == []
             assert "evidence" in agent.result("callProof/issue", comment())
 

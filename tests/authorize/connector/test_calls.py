@@ -6,6 +6,7 @@ import json
 import orjson
 import pytest
 
+from onrecord.authorize.connector import calls
 from onrecord.authorize.connector.calls import MAX_HELD_CALLS, Calls
 from onrecord.base.errors import NetworkError
 from onrecord.base.wire import RpcError
@@ -416,7 +417,45 @@ class TestApproval:
             it.issues.waiting[0](RpcError(-33002, "x", PENDING))
             (notice,) = it.client
             assert notice["params"]["message"] == "waiting for approval by reviewers"
-            assert -280 / 1e6 <= notice["params"]["progress"] < 0
+            # With a token the limit is 280 seconds, not the 50 that a client without one is kept waiting.
+            assert -280 / 1e6 <= notice["params"]["progress"] < -50 / 1e6
+            it.calls.close()
+
+        asyncio.run(run())
+
+    def test_progress_goes_on_until_the_proof_is_there(self, monkeypatch):
+        """Each notice is above the one before it and below zero; after the grant there is none."""
+        monkeypatch.setattr(calls, "PROGRESS_SECONDS", 0)
+
+        async def run():
+            it = Bench()
+            it.call(meta={"progressToken": 5})
+            it.issues.waiting[0](RpcError(-33002, "x", PENDING))
+            async with asyncio.timeout(20):
+                while len(it.client) < 3 or len(it.issues.asked) < 2:
+                    await asyncio.sleep(0.002)
+            it.issues.grant()
+            sent = len(it.client)
+            values = [notice["params"]["progress"] for notice in it.client]
+            assert values == sorted(values)
+            assert values[0] < values[-1] < 0
+            assert {notice["params"]["progressToken"] for notice in it.client} == {5}
+            assert it.calls.waiting == 0
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert len(it.client) == sent
+
+        asyncio.run(run())
+
+    def test_no_progress_without_a_token(self):
+        """A client that gave no token gets no notice."""
+
+        async def run():
+            it = Bench()
+            it.call()
+            it.issues.waiting[0](RpcError(-33002, "x", PENDING))
+            assert it.calls.waiting == 1
+            assert it.client == []
             it.calls.close()
 
         asyncio.run(run())

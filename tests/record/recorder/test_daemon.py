@@ -186,7 +186,7 @@ def test_kill_nine_ten_times(daemon):
 def test_commands(daemon):
     """`record close` ends a session and its vCon is there; `record sessions` lists it; errors are told by name."""
     status, out, _ = daemon.run("sessions", "--json")
-    assert (status, json.loads(out)["error"]["code"]) == (3, "unreachable")
+    assert (status, json.loads(out)["error"]["code"]) == (3, "recorder-unreachable")
     process = daemon.start()
     pump = daemon.pump(3)
     try:
@@ -203,7 +203,10 @@ def test_commands(daemon):
         assert (closed["state"], closed["check"]["errors"]) == ("signed", 0)
         status, out, _ = daemon.run("sessions")
         assert session["id"] in out
-        assert daemon.run("close", "nobody", "--json")[0] != 0
+        status, out, _ = daemon.run("close", "nobody", "--json")
+        error = json.loads(out)["error"]
+        assert (status, error["code"]) == (2, "unknown-session")
+        assert "record sessions" in error["hint"]
         status, out, _ = daemon.run("close", "--json")
         assert (status, json.loads(out)["error"]["code"]) == (2, "usage")
     finally:

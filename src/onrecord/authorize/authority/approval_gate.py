@@ -20,7 +20,6 @@ from onrecord.authorize.authority.approvals import (
 )
 from onrecord.authorize.authority.reasons import CODES, MESSAGES, Reason, RecordType
 from onrecord.authorize.authority.summaries import fact_pairs, summary_lines
-from onrecord.authorize.policy import CallRequest
 from onrecord.base.dates import seconds_text
 from onrecord.base.wire import error_line
 
@@ -217,16 +216,7 @@ class ApprovalGate:
 
     def _summary(self, asked: Asked, decision: Decision) -> tuple[str, ...]:
         params = asked.params
-        reading = asked.in_force.policy.read(
-            CallRequest(
-                caller=asked.caller,
-                server=params.server,
-                name=params.name,
-                arguments=params.arguments,
-                round=asked.round,
-                advertised=self._state.tools.advertised(params.server),
-            )
-        )
+        reading = asked.in_force.policy.read(asked.call(self._state.tools.advertised(params.server)))
         return summary_lines(
             server=params.server,
             tool=params.name,

@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from onrecord.authorize.policy import CallRequest
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onrecord.authorize.authority.approvals import Approval
     from onrecord.authorize.authority.callers import Visitor
     from onrecord.authorize.authority.decisions import Operation
@@ -42,3 +46,17 @@ class Asked:
     round: int
     input_digest: str | None
     waited: Waited | None = None
+
+    def call(
+        self, advertised: Mapping[str, str] | None, *, approvals: frozenset[str] = frozenset()
+    ) -> CallRequest:
+        """Return the call as policy is asked about it, with what its server advertises now."""
+        return CallRequest(
+            caller=self.caller,
+            server=self.params.server,
+            name=self.params.name,
+            arguments=self.params.arguments,
+            round=self.round,
+            advertised=advertised,
+            approvals=approvals,
+        )

@@ -17,7 +17,6 @@ from onrecord.authorize.authority.granting import Granter
 from onrecord.authorize.authority.params import IssueParams, RefusedRequest, read_issue
 from onrecord.authorize.authority.reasons import Reason
 from onrecord.authorize.authority.tools import TOOLS_WAIT_MS
-from onrecord.authorize.policy import CallRequest
 
 if TYPE_CHECKING:
     from onrecord.authorize.authority.asking import Waited
@@ -211,20 +210,11 @@ class Issuer:
 
     def _decide_with(self, asked: Asked, approvals: frozenset[str]) -> tuple[Decision | None, str | None]:
         """Ask policy about a call for which the approvals of these rules were granted; nothing is cached."""
-        state, params = self._state, asked.params
+        state = self._state
         before = state.ticks_ns()
         try:
-            decision = asked.in_force.policy.decide(
-                CallRequest(
-                    caller=asked.caller,
-                    server=params.server,
-                    name=params.name,
-                    arguments=params.arguments,
-                    round=asked.round,
-                    advertised=state.tools.advertised(params.server),
-                    approvals=approvals,
-                )
-            )
+            advertised = state.tools.advertised(asked.params.server)
+            decision = asked.in_force.policy.decide(asked.call(advertised, approvals=approvals))
         except Exception as error:
             state.count(f"policy_error.{type(error).__name__}")
             return None, "policy_error"

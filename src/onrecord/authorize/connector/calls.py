@@ -69,7 +69,7 @@ class Issues(Protocol):
 class _Pending:
     """A call on its way: waiting for a proof, or sent with one."""
 
-    __slots__ = ("call", "deadline", "is_dropped", "is_retry", "message", "operation", "started", "ticker")
+    __slots__ = ("call", "deadline", "is_dropped", "is_retry", "message", "operation", "ticker")
 
     def __init__(self, message: Message, call: Call) -> None:
         self.message = message
@@ -78,7 +78,6 @@ class _Pending:
         self.is_dropped = False
         self.is_retry = False
         self.deadline: float | None = None
-        self.started = 0.0
         self.ticker: asyncio.TimerHandle | None = None
 
 
@@ -311,10 +310,8 @@ class Calls:
         token = pending.call.meta.get("progressToken") if pending.call.meta is not None else None
         has_token = type(token) is int or type(token) is str
         if pending.deadline is None:
-            pending.started = loop.time()
-            pending.deadline = pending.started + (
-                self._approval_wait_progress if has_token else self._approval_wait
-            )
+            wait = self._approval_wait_progress if has_token else self._approval_wait
+            pending.deadline = loop.time() + wait
             if has_token:
                 self._tick(pending, token)
         left_ms = int((pending.deadline - loop.time()) * 1000)

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from onrecord.authorize.connector.calls import Calls
@@ -133,12 +134,7 @@ class _Connector:
         except NetworkError as error:
             if error.code == "peer-uid":
                 raise
-            socket = self._configuration.agent_socket()
-            raise NetworkError(
-                f"onrecord up is not running (socket {socket})",
-                code="unreachable",
-                hint="start it with onrecord up",
-            ) from error
+            raise _unreached(self._configuration.agent_socket(), error) from error
 
     async def _connect_authority(self) -> RpcClient:
         return await RpcClient.connect(
@@ -173,11 +169,7 @@ class _Connector:
         except NetworkError as error:
             if error.code == "peer-uid":
                 raise
-            raise NetworkError(
-                f"onrecord up is not running (socket {path})",
-                code="unreachable",
-                hint="start it with onrecord up",
-            ) from error
+            raise _unreached(path, error) from error
         sock.setblocking(False)
         both = {"slow": self._client_pause, "fast": self._client_resume, "gone": self._guard_gone}
         side: ReadSide
@@ -300,6 +292,19 @@ class _Connector:
             return 2
         failed = self._child is None or self._child.returncode != 0
         return 3 if self._was_cut_off and failed else 0
+
+
+def _unreached(path: Path, error: NetworkError) -> NetworkError:
+    """Say why a socket of onrecord cannot be reached, and what to do."""
+    if isinstance(error.__cause__, PermissionError):
+        return NetworkError(
+            f"this user may not connect to onrecord (socket {path})",
+            code="unreachable",
+            hint="only members of the group principals.call_group (mcp-call) may; log in anew after a change",
+        )
+    return NetworkError(
+        f"onrecord up is not running (socket {path})", code="unreachable", hint="start it with onrecord up"
+    )
 
 
 class RawSide(ReadSide):

@@ -23,7 +23,9 @@ def lowlevel_server(server: Any) -> Any:
     """
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(
-            "the MCP SDK is not installed", code="mcp-missing", hint='pip install "onrecord[mcp]"'
+            "the MCP SDK is not installed",
+            code="mcp-missing",
+            hint="install onrecord[mcp] from its checkout: pip install '/path/to/the/checkout[mcp]'",
         )
     from mcp.server.lowlevel import Server
 

@@ -19,10 +19,12 @@ ROOT_NAME = "work"
 """Name of the root, and of the base, of a server that was added by `policy bind --root`."""
 
 
-def add_server(source: Path, server: str, *, uid: int, root: Path) -> bool:
-    """Add a server to bundle.json whose relative paths count from `root`, and whose only root it is.
+def add_server(source: Path, server: str, *, uid: int, root: Path, base: Path) -> bool:
+    """Add a server to bundle.json whose relative paths count from `base`, and whose only root is `root`.
 
     A server that is there stays as it is; returns whether one was added. `uid` is that of server and guard.
+    `base` is where the server opens relative paths, its working directory: counted from the root instead,
+    a path beside the root would be taken for one below it.
 
     Raises `UsageError` with code "root-not-a-directory", `PolicyError` with code "policy-missing" or
     "policy-malformed", `StorageError` with code "policy-unwritable".
@@ -43,7 +45,7 @@ def add_server(source: Path, server: str, *, uid: int, root: Path) -> bool:
             "refuse_methods": [],
             "discloseCaller": False,
             "roots": {ROOT_NAME: str(directory)},
-            "bases": {ROOT_NAME: str(directory)},
+            "bases": {ROOT_NAME: str(base.resolve())},
             "bindings": f"bindings/{server}.json",
         }
     )

@@ -69,7 +69,7 @@ def require_mcp() -> None:
         raise OnrecordError(
             "the demonstration uses the official MCP SDK, which is not installed",
             code="mcp-missing",
-            hint="install it with: pip install 'onrecord[mcp]'",
+            hint="install onrecord[mcp] from its checkout: pip install '/path/to/the/checkout[mcp]'",
         )
 
 

@@ -42,7 +42,12 @@ def verify_journal(
         raise UsageError("name at least one journal file", code="no-file")
     for file in files:
         if not file.is_file():
-            raise UsageError("there is no such file", code="file-missing", where=Where(str(file)))
+            raise UsageError(
+                "there is no such file",
+                code="file-missing",
+                where=Where(str(file)),
+                hint="name the files of a journal, journal-N.db in the state directory of its writer",
+            )
     audit = Audit(trusted)
     wanted = frozenset(size for note in checkpoints if (size := _claimed_size(note)) is not None)
     logs: list[tuple[str | None, Log]] = []
