@@ -229,7 +229,7 @@ class SystemHouse:
         )  # fmt: skip
         self.daemons += [self.fakes, self.recorder_fakes]
 
-    def sign_policy(self, *, version=1, **changes):
+    def sign_policy(self, *, version=1, callers=None, **changes):
         from onrecord.authorize.policy.signatures import sign
         from onrecord.base.keys import ed25519_public_bytes, format_trusted_key, generate_key_file
         from support.policies import example_document
@@ -237,7 +237,8 @@ class SystemHouse:
         document = example_document()
         document["version"] = version
         document["callers"] = [
-            {"id": "agent-1", "uid": self.agent, "role": "agent", "groups": document["groups"]["callers"][:1]}
+            {"id": f"agent-{n}", "uid": uid, "role": "agent", "groups": document["groups"]["callers"][:1]}
+            for n, uid in enumerate(callers or [self.agent], 1)
         ]
         server = {
             "id": "files", "uid": self.server, "enforce": "required", "refuse_methods": [], "discloseCaller": False,

@@ -254,7 +254,8 @@ clients[opened.index(True)].close()
 end = time.monotonic() + 30
 while not (again := opens(connect())) and time.monotonic() < end:
     pass
-print(json.dumps([sum(opened), again]))
+print(json.dumps([sum(opened), again]), flush=True)
+sys.stdin.read()
 """
 
 
@@ -264,13 +265,36 @@ def test_many_clients_are_bounded(house):
     house.start_guard()
     done = subprocess.run(
         [sys.executable, "-I", "-c", MANY_CLIENTS, str(house.directory / "run-srv/files/mcp.sock")],
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         cwd="/",
         **as_principal(house.principal(house.agent)),
     )
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout) == [32, True]
-    assert "connection.refused" in house.log()
+    assert "connection.refused reason=too many uid" in house.log()
+
+
+def test_one_agent_does_not_lock_out_another(house):
+    """Where the policy has two callers, one uid that connects without end gets 24 places, and the other is served."""
+    house.start(policy=False)
+    house.sign_policy(callers=[house.agent, house.stranger])
+    house.start_guard()
+    os.chmod(house.directory / "run-srv/files/mcp.sock", 0o666)
+    greedy = subprocess.Popen(
+        [sys.executable, "-I", "-c", MANY_CLIENTS, str(house.directory / "run-srv/files/mcp.sock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd="/",
+        **as_principal(house.principal(house.agent)),
+    )
+    try:
+        assert json.loads(greedy.stdout.readline()) == [24, True]
+        other = house.client("--pipe", uid=house.stranger)
+        assert other.open()["result"]["serverInfo"]
+        assert f"connection.refused reason=too many of one uid uid={house.agent}" in house.log()
+    finally:
+        greedy.communicate()
 
 
 def _python():

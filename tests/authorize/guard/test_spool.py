@@ -6,8 +6,9 @@ import os
 import orjson
 import pytest
 
-from onrecord.authorize.guard.spool import APPEND_BATCH, Spool, orphans, spool_path
+from onrecord.authorize.guard.spool import Spool, orphans, spool_path
 from onrecord.base.dates import ManualClock
+from onrecord.record.recorder.settings import APPEND_BATCH
 
 
 def entry(number=0):

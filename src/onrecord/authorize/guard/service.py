@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from onrecord.authorize.guard.connection import Connection
 from onrecord.authorize.guard.enforcement import SHIP_AT_STOP_SECONDS, Enforcement, recorder_of
@@ -21,6 +20,7 @@ from onrecord.authorize.guard.joint import Joint
 from onrecord.authorize.guard.launch import Launch, check_socket_directory, state_directory
 from onrecord.authorize.guard.leftovers import Leftovers
 from onrecord.authorize.guard.log import GuardLog
+from onrecord.authorize.guard.places import Places
 from onrecord.authorize.guard.real_server import END_GRACE_SECONDS, RealServer
 from onrecord.authorize.guard.relay_rules import ClientPeer
 from onrecord.authorize.guard.server_rules import RulesFile
@@ -36,9 +36,6 @@ from onrecord.base.configuration import Configuration
 from onrecord.base.errors import ConfigurationError, OnrecordError
 from onrecord.base.processes import announce_ready, harden, settle_memory
 from onrecord.base.sockets import Peer, bind_unix, lock_file, peer_credentials, process_label
-
-GUARD_CONNECTIONS: Final = 32
-"""Clients at one time (running.md 12): each one has a real server of its own."""
 
 
 def run_guard(
@@ -118,6 +115,7 @@ class Guard:
                 configuration, server, state=self._state, log=self._log, rules=self._rules_file
             )
         self._connections: dict[str, Connection] = {}
+        self._places = Places(log=self._log)
         self._count = 0
         self._stopping = asyncio.Event()
 
@@ -183,6 +181,7 @@ class Guard:
             await self._enforcement.stop()
         if self._leftovers is not None:
             await self._leftovers.stop(seconds=SHIP_AT_STOP_SECONDS)
+        self._places.close()
         self._log.close()
 
     async def _accept(self, sock: socket.socket) -> None:
@@ -208,8 +207,7 @@ class Guard:
             self._log.alert("peer.refused", uid=peer.uid, pid=peer.pid)
             client.close()
             return
-        if len(self._connections) >= GUARD_CONNECTIONS:
-            self._log.alert("connection.refused", reason="too many", uid=peer.uid)
+        if not self._places.has_room(peer.uid, caller_uids=rules.caller_uids):
             client.close()
             return
         client_peer = _client_peer(peer)
@@ -268,7 +266,8 @@ class Guard:
         else:
             connection = self._joined(number)
         self._connections[number] = connection
-        self._loop.create_task(self._forget(number, connection))
+        self._places.take(peer.uid)
+        self._loop.create_task(self._forget(number, connection, peer.uid))
         self._log.event("connection.open", connection=number, uid=peer.uid, pid=peer.pid)
         return connection
 
@@ -295,9 +294,10 @@ class Guard:
         )
         return connection
 
-    async def _forget(self, number: str, connection: Connection) -> None:
+    async def _forget(self, number: str, connection: Connection, uid: int) -> None:
         await connection.finished.wait()
         self._connections.pop(number, None)
+        self._places.give_back(uid)
         if self._leftovers is not None:
             self._leftovers.look()
         self._log.event("connection.close", connection=number)
@@ -328,4 +328,4 @@ def _client_peer(peer: Peer) -> ClientPeer:
     return ClientPeer(uid=peer.uid, pid=peer.pid, label=process_label(peer.pid), verified_uid=peer.uid)
 
 
-__all__ = ["GUARD_CONNECTIONS", "Guard", "Launch", "loop_factory", "run_guard"]
+__all__ = ["Guard", "Launch", "loop_factory", "run_guard"]

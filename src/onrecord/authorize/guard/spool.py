@@ -21,9 +21,7 @@ import orjson
 
 from onrecord.base.dates import SYSTEM_CLOCK, Clock, format_ms
 from onrecord.base.strict_json import MAX_SAFE_INTEGER
-
-APPEND_BATCH: Final = 64
-"""Entries per record/append: one group commit of the recorder (running.md 12)."""
+from onrecord.record.recorder.settings import APPEND_BATCH
 
 BATCH_BYTES: Final = 17 * 1_048_576 - 4096
 """Bytes of entries per record/append: RECORD_LINE_BYTES of running.md 12 less the request around them."""
