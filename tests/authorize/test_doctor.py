@@ -12,11 +12,16 @@ from pathlib import Path
 import pytest
 
 from onrecord.authorize.doctor import Check, Diagnosis, examine
-from onrecord.authorize.doctor.installation import WARN_DAYS
+from onrecord.authorize.doctor.installation import WARN_DAYS, check_relative_paths
 from onrecord.authorize.doctor.machine import check_clocks, check_sqlite
+from onrecord.authorize.doctor.results import listed
+from onrecord.authorize.policy.source import read_source
 from onrecord.authorize.setup import ca_certificate_path, ca_key_path, initialize
 from onrecord.base.dates import utc_now
 from onrecord.base.errors import ConfigurationError
+from onrecord.cli import doctor
+from onrecord.cli.main import main
+from support.policies import POLICY_SOURCE
 from support.runtime import child_environment, onrecord
 
 
@@ -234,6 +239,22 @@ class TestMachine:
             assert worst(made, "disk") == expected
 
 
+class TestRelativePaths:
+    def test_base_is_not_the_working_directory(self, short_dir):
+        """A base that is stale, or comes from an earlier `bind --root`, is a warning with what to change."""
+        bundle = read_source(POLICY_SOURCE).bundle
+        servers = {"filesystem": {"command": "python3", "cwd": str(short_dir)}}
+        made = initialize(short_dir / "more", mode="user", servers=servers).configuration
+        (check,) = check_relative_paths(made, bundle)
+        assert (check.name, check.result) == ("base-not-cwd", "warning")
+        assert "servers.filesystem.cwd" in check.hint
+        servers["filesystem"] |= {"args": ["/srv/review"]}
+        made = initialize(short_dir / "named", mode="user", servers=servers).configuration
+        (check,) = check_relative_paths(made, bundle)
+        assert (check.result, "cannot be told" in check.detail) == ("ok", True)
+        assert not list(check_relative_paths(made, None))
+
+
 class TestServer:
     def test_items(self, made):
         """With --server every item I1 to I8 has a line; while nothing runs, what needs a process was not tried."""
@@ -316,6 +337,12 @@ class TestSystemMode:
         assert worst(system, "uids") == "ok"
         assert diagnosis.isolation == "degraded"
 
+    def test_as_root_with_server(self, system):
+        """Root, which could do everything, is told to run it as the agent."""
+        diagnosis = examine(system, server="files")
+        (verdict,) = (check for check in diagnosis.checks if check.name == "isolation")
+        assert verdict.hint == "run it as the agent: runuser -u AGENT -- onrecord doctor --server files"
+
     def test_shared_uid(self, short_dir, uid_block):
         """Two roles on one uid fail."""
         groups = ("call", "approval", "control", "record", "readers")
@@ -363,13 +390,26 @@ class TestCommand:
             command, env=child_environment(PATH=os.environ["PATH"]), capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout
-        assert done.stdout.splitlines()[-1] == "isolation: degraded"
+        assert done.stdout.splitlines()[-2] == "isolation: degraded"
+        assert "--mode system" in done.stdout.splitlines()[-1]
         made.policy.bundle.unlink()
         again = subprocess.run(
             command, env=child_environment(PATH=os.environ["PATH"]), capture_output=True, text=True
         )
         assert again.returncode == 1
         assert "FAILED" in again.stdout
+
+    def test_long_lists(self, made, monkeypatch, capsys):
+        """A long list is cut in the text, which says where all of it is: in the JSON."""
+        items = tuple(f"/etc/{number}" for number in range(20))
+        check = Check("I5 files", "warning", listed(items), items=items)
+        monkeypatch.setattr(doctor, "examine", lambda *_, **__: Diagnosis("degraded", (check,)))
+        for more in ([], ["--json"]):
+            with pytest.raises(SystemExit):
+                main(["doctor", "--config", str(made.file), *more])
+        text, _, document = capsys.readouterr().out.partition("{")
+        assert "/etc/0; /etc/1; /etc/2 and 17 more\n         all 20: --json\n" in text
+        assert json.loads("{" + document)["checks"][0]["items"] == list(items)
 
     def test_exit_codes(self):
         """0 with warnings, 1 with a failure."""

@@ -28,6 +28,7 @@ from onrecord.authorize.setup import (
     renew,
 )
 from onrecord.authorize.setup.files import Owner, give, replace, write_new
+from onrecord.authorize.setup.initialize import Initialized
 from onrecord.authorize.setup.places import Directory
 from onrecord.authorize.setup.renewal import read_certificates
 from onrecord.authorize.setup.template import configuration_text, text_of
@@ -35,6 +36,8 @@ from onrecord.base.configuration import Configuration
 from onrecord.base.configuration_keys import KEYS
 from onrecord.base.errors import ConfigurationError, KeyAccessError, UsageError
 from onrecord.base.keys import read_trusted_keys, signer_from_uri
+from onrecord.cli import init
+from onrecord.cli.main import main
 from support.runtime import child_environment, onrecord
 
 NOW = datetime.datetime(2026, 11, 30, 10, 0, tzinfo=datetime.UTC)
@@ -478,6 +481,25 @@ class TestDirectories:
         assert caught.value.code == "path-owner"
         assert not list(short_dir.rglob("*.pem"))
 
+    @pytest.mark.parametrize("name", ["state", "config", "run"])
+    def test_loose_directory(self, short_dir, name):
+        """A directory that is there with a mode that `up` would refuse is refused by init, before a key is written."""
+        place = short_dir / "inst" / name
+        place.mkdir(parents=True)
+        place.chmod(0o755)
+        with pytest.raises(ConfigurationError) as caught:
+            initialize(short_dir / "inst", mode="user")
+        assert (caught.value.code, caught.value.hint) == ("path-mode", f"chmod 700 {place}")
+        assert not list(short_dir.rglob("*.pem"))
+        place.chmod(0o700)
+        assert not list(problems(initialize(short_dir / "inst", mode="user").configuration))
+
+    def test_open_directory_of_the_file(self, short_dir):
+        """The directory that is named may be open to read, such as a project's."""
+        (short_dir / "inst").mkdir(mode=0o755)
+        (short_dir / "inst").chmod(0o755)
+        assert not list(problems(initialize(short_dir / "inst", mode="user").configuration))
+
     def test_file_in_the_way(self, short_dir):
         """A file in the place of a directory is an error of ours."""
         (short_dir / "inst").write_text("")
@@ -553,6 +575,17 @@ class TestCommand:
         assert document["mode"] == "user"
         assert b"move them off this machine" in done.stderr
         assert done.stdout.startswith(b"{")
+
+    @pytest.mark.parametrize("mode", ["user", "system"])
+    def test_next(self, short_dir, monkeypatch, capsys, mode):
+        """What comes next begins with wrap in user mode; in system mode it names the user that wrap needs."""
+        made = Initialized(configuration=plan(short_dir, mode=mode), files=(), offline_keys=(), signed=True)
+        monkeypatch.setattr(init, "initialize", lambda *_, **__: made)
+        with pytest.raises(SystemExit):
+            main(["init", str(short_dir), "--mode", mode])
+        after = capsys.readouterr().err.partition("next: ")[2]
+        assert after.startswith("onrecord wrap FILE") == (mode == "user")
+        assert ("--user USER" in after) == (mode == "system")
 
     def test_twice(self, short_dir):
         """A second init exits 2."""

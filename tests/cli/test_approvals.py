@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -219,7 +220,7 @@ class TestCommands:
         code, _, err = approvals(house, "list")
         assert code == 3
         assert "authority-unreachable" in err
-        assert "onrecord up" in err
+        assert "`onrecord up` is not running" in err
 
     def test_not_an_approver(self):
         """In system mode somebody who is no approver gets the reason and no list."""
@@ -231,7 +232,9 @@ class TestCommands:
                 (house.approver, 0, ""),
                 (house.operator, 3, "not-authorized"),
                 (house.stranger, 3, "unknown-caller"),
+                (house.agent, 3, "only members of the group"),
             ):
+                groups = () if uid == house.agent else (house.approval_gid,)
                 process = spawn(
                     [
                         sys.executable,
@@ -242,7 +245,7 @@ class TestCommands:
                         "--config",
                         str(house.config.file),
                     ],
-                    principal=Principal(uid, uid, (house.approval_gid,)),
+                    principal=Principal(uid, uid, groups),
                     env=child_environment(),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -355,6 +358,15 @@ class TestTerminal:
         code, rest = terminal.end()
         assert (code, "approved: the call may run once" in rest) == (0, True), rest
         assert "evidence" in ask(house)
+
+    def test_narrow_header(self, house, terminal_of):
+        """At 60 columns the line above a call is broken between two of its parts, never within a time."""
+        waiting = ask(house)["approvalId"]
+        code, shown = terminal_of("list").end()
+        first, second = shown.splitlines()[:2]
+        assert code == 0
+        assert first.startswith(f"{waiting}  asked ")
+        assert re.fullmatch(rf"{re.escape(CONTINUED)}until \S+Z", second)
 
     def test_no_text_is_asked_again(self, house, terminal_of):
         """Bytes that are no UTF-8 are no answer: the question is asked again."""

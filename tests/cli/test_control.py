@@ -11,6 +11,7 @@ import pytest
 
 from authorize.authority.house import House, issue_params
 from onrecord.base.processes import Principal, spawn
+from onrecord.cli.control import decision_lines
 from support.runtime import child_environment, make_short_dir
 from support.uids import uid_block_or_skip
 
@@ -180,6 +181,50 @@ class TestDecisions:
         house.start()
         code, out, _ = control(house, "decisions", "--verdict", "maybe", "--json")
         assert (code, json.loads(out)["error"]["code"]) == (2, "invalid-params")
+
+
+class TestDecisionLines:
+    ENTRIES = tuple(
+        {
+            "seq": seq,
+            "time": f"2026-11-30T10:00:0{seq}.000Z",
+            "type": type_,
+            "caller": "code-review",
+            "server": "filesystem",
+            "name": name,
+            **more,
+        }
+        for seq, type_, name, more in (
+            (1, "issue.refused", "post_comment", {"reason": "approval_rejected"}),
+            (2, "approval.granted", "read_file", {"approver": "ada"}),
+            (3, "issue.granted", "read_file", {}),
+            (4, "issue.denied", "n" * 64, {"reason": "denied"}),
+        )
+    )
+
+    @pytest.mark.parametrize("columns", [None, 200, 80, 40])
+    def test_call_stays_whole(self, columns):
+        """No call and no reason is broken, and a line is too long only if its call is."""
+        lines = list(decision_lines(self.ENTRIES, columns=columns))
+        for entry in self.ENTRIES:
+            call = f"code-review -> filesystem/{entry['name']}"
+            assert sum(call in line for line in lines) == (2 if entry["name"] == "read_file" else 1)
+        assert any("approval_rejected" in line for line in lines)
+        if columns in (80, 200):
+            assert all(len(line) <= columns for line in lines if "nnn" not in line)
+
+    def test_pipe(self):
+        """Without a terminal each entry is one line."""
+        header, day, *lines = decision_lines(self.ENTRIES, columns=None)
+        assert header.split() == ["seq", "time", "type", "call", "reason"]
+        assert day.strip() == "2026-11-30"
+        assert [line.split()[0] for line in lines] == ["1", "2", "3", "4"]
+        assert lines[1].endswith("by ada")
+
+    def test_hidden_characters(self):
+        """What steers a terminal is escaped."""
+        lines = decision_lines([{"seq": 1, "caller": "a\x1b[2J"}], columns=80)
+        assert "\x1b" not in "".join(lines)
 
 
 class TestLater:

@@ -126,9 +126,50 @@ class TestCheck:
         status, document, _ = run("check", "--json")
         assert (status, document["error"]["code"]) == (2, "configuration-missing")
 
+    def test_bases(self, run, configured, source):
+        """With a configuration at hand, a base that is not the working directory is a warning with a hint, exit 0."""
+        for arguments in (["check", "--config", configured], ["check", source, "--config", configured]):
+            status, document, _ = run(*arguments, "--json")
+            assert status == 0
+            assert [item["code"] for item in document["findings"]] == ["base-not-cwd"]
+        status, text, _ = run("check", "--config", configured)
+        assert "warning: base-not-cwd: filesystem: " in text
+        assert "  next: set servers.filesystem.cwd" in text
+
+    def test_bases_of_another_policy(self, run, configured, source, monkeypatch):
+        """A policy that is not the one of the configuration found is not compared with it."""
+        monkeypatch.setenv("ONRECORD_CONFIG", str(configured))
+        other = source.rename(source.with_name("other"))
+        status, document, _ = run("check", other, "--json")
+        assert (status, document["findings"]) == (0, [])
+
+    def test_version(self, run, source, key):
+        """What sign would refuse for its version is said before; the very policy that was signed is not."""
+        assert run("sign", source, "--key", key, "--json")[0] == 0
+        assert run("check", source, "--json")[1]["findings"] == []
+        document = json.loads((source / "bundle.json").read_text())
+        (source / "bundle.json").write_text(json.dumps(document | {"proofSeconds": 7}))
+        status, checked, _ = run("check", source, "--json")
+        (found,) = checked["findings"]
+        assert (status, found["code"], found["severity"]) == (0, "version-not-new", "warning")
+        assert found["data"]["hint"] == 'set "version": 4 in bundle.json'
+        (source / "bundle.json").write_text(json.dumps(document | {"version": 4}))
+        assert run("check", source, "--json")[1]["findings"] == []
+
+    def test_bundle_in_the_way(self, run, source):
+        """A bundle that cannot be read stands in the way of sign, which check says too."""
+        (source.parent / "policy.bundle.json").write_text("{}")
+        (found,) = run("check", source, "--json")[1]["findings"]
+        assert found["code"] == "version-not-new"
+
 
 class TestSign:
     """policy sign."""
+
+    def test_bases(self, run, configured):
+        """A base that is not the working directory is signed with a warning."""
+        status, text, _ = run("sign", "--config", configured)
+        assert (status, "warning: base-not-cwd: filesystem: " in text) == (0, True)
 
     def test_with_key(self, run, source, key, tmp_path):
         """Bundle and signature are written beside the source; a second time needs a new version."""

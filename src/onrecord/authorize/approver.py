@@ -231,12 +231,25 @@ def _open_client(configuration: Configuration) -> BlockingRpcClient:
     except NetworkError as error:
         if error.code == "peer-uid":
             raise
+        message, hint = _why_unreachable(configuration, error)
         raise NetworkError(
-            f"the authority does not answer: {error}",
-            code="authority-unreachable",
-            hint="is `onrecord up` running? may you use the approval socket?",
-            where=Where(str(path)),
+            message, code="authority-unreachable", hint=hint, where=Where(str(path))
         ) from error
+
+
+def _why_unreachable(configuration: Configuration, error: NetworkError) -> tuple[str, str]:
+    """Return what is wrong with the approval socket, and what to do."""
+    cause = error.__cause__
+    principals = configuration.principals
+    if isinstance(cause, PermissionError):
+        if principals is None:
+            return "this uid may not use the approval socket", "run it as the user who runs `onrecord up`"
+        group = principals.approval_group
+        hint = f"only members of the group {group} (principals.approval_group) may connect; "
+        return "this uid may not use the approval socket", f"{hint}log in again after you have joined it"
+    if isinstance(cause, FileNotFoundError | ConnectionRefusedError):
+        return "`onrecord up` is not running", "start it with onrecord up"
+    return f"the authority does not answer: {error}", "look at `onrecord up` and its log"
 
 
 def _explain(error: RpcError) -> OnrecordError:

@@ -41,6 +41,9 @@ TOOLS_CALL: Final = "tools/call"
 ISSUE_TIMEOUT_MS: Final = 2000
 """How long callProof/issue may take beyond its waitMs (call-proof.md 4.5)."""
 
+APPROVAL_WAIT_MS: Final = 25_000
+"""How long one callProof/issue is held open while a person decides (running.md 6)."""
+
 
 class Advice(StrEnum):
     """What to do after a rejection (call-proof.md 6.3)."""

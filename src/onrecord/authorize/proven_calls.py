@@ -21,7 +21,14 @@ import anyio
 import mcp
 import mcp_types as types
 
-from onrecord.authorize.client import Advice, CallProofClient, Proof, advice, rejection_reason
+from onrecord.authorize.client import (
+    APPROVAL_WAIT_MS,
+    Advice,
+    CallProofClient,
+    Proof,
+    advice,
+    rejection_reason,
+)
 from onrecord.authorize.mcp_tasks import Answer, CallTask, callbacks_of, dump, follow_task
 from onrecord.base.dates import SYSTEM_CLOCK, Clock
 from onrecord.base.errors import NetworkError, OnrecordError
@@ -29,9 +36,6 @@ from onrecord.base.wire import RpcError
 
 MAX_ROUNDS: Final = 8
 """Rounds of one call; a server that asks more often is asking for ever (mcp.md 6)."""
-
-APPROVAL_WAIT_MS: Final = 25_000
-"""How long one callProof/issue is held open while a person decides (running.md 6)."""
 
 APPROVAL_SECONDS: Final = 280.0
 """How long a call waits for a person: a bit less than an approval lives."""

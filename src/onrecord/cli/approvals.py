@@ -230,7 +230,13 @@ def _print_approval(approval: PendingApproval) -> None:
     given = f", {approval.granted} of {approval.needed} given" if approval.needed > 1 else ""
     mine = ", one of them by you" if approval.is_approved_by_me else ""
     age = approval.age_ms // 1000
-    _print_line(f"{approval.id}  asked {age} s ago, until {approval.expires_at}{given}{mine}")
+    asked, until = f"{approval.id}  asked {age} s ago,", f"until {approval.expires_at}{given}{mine}"
+    columns = _columns()
+    if columns is None or len(asked) + 1 + len(until) <= columns:
+        _print_line(f"{asked} {until}")
+    else:
+        _print_line(asked)
+        _print_line(CONTINUED + until)
     for line in approval.summary:
         _print_line(f"  {line}")
 
@@ -255,11 +261,15 @@ def _print_outcome(
 
 
 def _print_line(text: str) -> None:
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     encoding = sys.stdout.encoding or "ascii"
     shown = text.encode(encoding, "backslashreplace").decode(encoding)
-    for row in wrap(shown, columns):
+    for row in wrap(shown, _columns()):
         print(in_order(row))
+
+
+def _columns() -> int | None:
+    """Return the width of the terminal; None is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def wrap(text: str, columns: int | None) -> Iterator[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
+from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from onrecord.base import strict_json
 from onrecord.base.configuration import Configuration
@@ -292,26 +295,60 @@ def decisions(
     if as_json:
         emit(page)
         return
+    screen = console()
+    columns = screen.width if screen.is_terminal else None
+    header, *lines = decision_lines(page["entries"], columns=columns)
+    screen.print(Text(header, style="bold"), soft_wrap=True)
+    for line in lines:
+        screen.print(Text(line), soft_wrap=True)
+    if page.get("next") is not None:
+        print(f"more: --cursor {page['next']}")
+
+
+def decision_lines(entries: Iterable[Mapping[str, Any]], *, columns: int | None) -> Iterator[str]:
+    """Yield a header and the rows of entries, with a call never broken where `columns` has room for it.
+
+    What does not fit beside stands in a row below: first the reason, then the call too. None: rows of any length.
+    """
+    rows: list[tuple[str, ...]] = [("seq", "time", "type", "call", "reason")]
     day = None
-    table = Table("seq", "time", "type", "call", "reason", box=None, pad_edge=False)
-    for entry in page["entries"]:
+    for entry in entries:
         date, _, clock = str(entry.get("time", "")).partition("T")
         if date != day:
-            table.add_row("", _cell(date))
+            rows.append(("", visible(date), "", "", ""))
             day = date
         call = "/".join(str(entry[name]) for name in ("server", "name") if entry.get(name))
         who = entry.get("caller")
-        cells = [
+        cells = (
             entry.get("seq", ""),
             clock,
             entry.get("type", ""),
             f"{who} -> {call}" if who and call else call or who or "",
             entry.get("reason", "") or (f"by {entry['approver']}" if entry.get("approver") else ""),
-        ]
-        table.add_row(*(_cell(str(cell)) for cell in cells))
-    console().print(table)
-    if page.get("next") is not None:
-        print(f"more: --cursor {page['next']}")
+        )
+        rows.append(tuple(visible(str(cell)) for cell in cells))
+    widths = [max(cell_len(row[column]) for row in rows) for column in range(4)]
+    before = sum(widths[:3]) + 6
+    has_room = columns is None or all(
+        before + widths[3] + 2 + cell_len(row[4]) <= columns for row in rows if row[4]
+    )
+    for seq, time, type_, call, reason in rows:
+        start = "  ".join(map(_padded, (seq, time, type_), widths))
+        if has_room:
+            yield f"{start}  {_padded(call, widths[3])}  {reason}".rstrip()
+            continue
+        assert columns is not None
+        is_below = bool(call) and before + cell_len(call) > columns
+        indent = " " * min(before, 4) if is_below else " " * before
+        yield start.rstrip() if is_below else f"{start}  {call}".rstrip()
+        if is_below:
+            yield f"{indent}{call}"
+        if reason and seq != "seq":
+            yield f"{indent}{reason}"
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cell_len(text))
 
 
 def _not_built(command: str) -> NoReturn:

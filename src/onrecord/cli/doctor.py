@@ -39,5 +39,10 @@ def command(
             print(f"{_MARKS[check.result]}  {check.name}: {visible(check.detail)}")
             if check.hint and check.result != "ok":
                 print(f"         next: {visible(check.hint)}")
+            if check.is_shortened:
+                print(f"         all {len(check.items)}: --json")
         print(f"isolation: {diagnosis.isolation}")
+        hint = next((check.hint for check in diagnosis.checks if check.name == "isolation"), "")
+        if diagnosis.isolation == "degraded" and hint:
+            print(f"  next: {visible(hint)}")
     exit_with(diagnosis.exit_code)

@@ -110,10 +110,14 @@ def _initialize(directory: Path | None, mode: Mode, people: People, *, as_json: 
             note(f"  {path}")
     option = "" if directory is None else f" --config {shlex.quote(file)}"
     if made.signed:
-        note(
-            f"next: onrecord wrap FILE{option}, with your MCP client's file; or name your tool servers in {file};"
-        )
-        note("      then")
+        if mode == "system":
+            note(f"next: name each tool server and its user in {file}, or take one from a client's file:")
+            note(f"      onrecord wrap --only NAME --user USER{option} FILE; then")
+        else:
+            note(
+                f"next: onrecord wrap FILE{option}, with your MCP client's file; or name your tool servers in {file};"
+            )
+            note("      then")
         note(f"      onrecord policy bind ID --root DIR{option}")
         key = "" if people.policy_key is None else f" --key file:{shlex.quote(str(people.policy_key))}"
         note(f"      onrecord policy sign{key}{option}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,9 +44,11 @@ PathArgument = Annotated[
 def check(path: PathArgument = None, as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """Read a policy strictly, lint it, and run its tests.json. A signature is not needed and not looked at.
 
+    Where the configuration is at hand, the bases of its servers are compared with where they run.
+
     Exit 0 without errors, 1 with findings of severity error, 2 when there is nothing to read.
     """
-    checked = _checked(path, config)
+    checked = _noted(_checked(path, config), config)
     if as_json:
         emit(_check_document(checked))
     else:
@@ -95,6 +98,11 @@ def sign(
         signer=signer_from_uri(uri, purpose="policy"),
         mode=configuration.mode if configuration else None,
     )
+    findings: tuple[Finding, ...] = ()
+    if configuration is not None and _is_of(source, configuration, config):
+        from onrecord.authorize.policy.bases import check_bases
+
+        findings = tuple(check_bases(made, configuration))
     if as_json:
         emit(
             {
@@ -103,11 +111,13 @@ def sign(
                 "version": made.version,
                 "created": made.created,
                 "sha256": made.sha256,
+                "findings": [finding.to_json() for finding in findings],
             }
         )
     else:
         print(f"signed version {made.version}: {written}")
         print("next: onrecord control reload, or restart onrecord up")
+        _print_findings(findings)
 
 
 @app.command(short_help="Show what a call would be, and why.")
@@ -224,6 +234,29 @@ def _checked(path: Path | None, config: Path | None) -> Checked:
     return check_policy(path or _needed(configuration).policy.source, mode=mode)
 
 
+def _is_of(path: Path, configuration: Configuration, config: Path | None) -> bool:
+    """Say whether a source or bundle belongs to a configuration: it says so itself, or the person does."""
+    own = (configuration.policy.source, configuration.policy.bundle)
+    return config is not None or path.resolve() in {one.resolve() for one in own}
+
+
+def _noted(checked: Checked, config: Path | None) -> Checked:
+    """Add what the policy alone does not tell: how it fits to the configuration and to the bundle that is there."""
+    from onrecord.authorize.policy.bases import check_bases
+    from onrecord.authorize.policy.signing import check_successor
+
+    source, configuration = checked.source, _configuration(config, needed=False)
+    if source.bundle is None:
+        return checked
+    noted: list[Finding] = []
+    if configuration is not None and _is_of(source.directory, configuration, config):
+        noted += check_bases(source.bundle, configuration)
+    if source.directory.is_dir():
+        successor = check_successor(source.bundle, _bundle_path(source.directory, configuration))
+        noted += [] if successor is None else [successor]
+    return replace(checked, source=replace(source, findings=(*source.findings, *noted)))
+
+
 def _clean(checked: Checked) -> Policy:
     from onrecord.authorize.policy import PolicyLintError
 
@@ -278,6 +311,8 @@ def _print_findings(findings: Iterable[Finding]) -> None:
             str(part) for part in (data.get("file"), finding.pointer or "/", data.get("rule")) if part
         )
         print(visible(f"{finding.severity}: {finding.code}: {finding.message} ({place})"))
+        if data.get("hint"):
+            print(visible(f"  next: {data['hint']}"))
 
 
 def _print_explanation(document: dict[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -16,10 +18,10 @@ def make_house(mode: str, **options) -> House:
     return House(make_short_dir(), mode=mode, uids=uids, **options)
 
 
-@pytest.fixture(params=["system", "user"])
-def house(request):
-    """A running authority in each mode, with the tools of its servers reported."""
-    made = make_house(request.param)
+@contextmanager
+def running_house(mode: str) -> Iterator[House]:
+    """An installation whose authority runs, with the tools of its servers reported."""
+    made = make_house(mode)
     try:
         made.start()
         made.report("filesystem")
@@ -27,32 +29,27 @@ def house(request):
         yield made
     finally:
         made.remove()
+
+
+@pytest.fixture(params=["system", "user"])
+def house(request):
+    """A running authority in each mode, with the tools of its servers reported."""
+    with running_house(request.param) as made:
+        yield made
 
 
 @pytest.fixture
 def user_house():
     """A running authority in user mode, with the tools of its servers reported."""
-    made = make_house("user")
-    try:
-        made.start()
-        made.report("filesystem")
-        made.report("archive")
+    with running_house("user") as made:
         yield made
-    finally:
-        made.remove()
 
 
 @pytest.fixture
 def system_house():
     """A running authority with several uids, with the tools of its servers reported; skips when not root."""
-    made = make_house("system")
-    try:
-        made.start()
-        made.report("filesystem")
-        made.report("archive")
+    with running_house("system") as made:
         yield made
-    finally:
-        made.remove()
 
 
 @pytest.fixture(params=["system", "user"])

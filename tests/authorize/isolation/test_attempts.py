@@ -93,7 +93,7 @@ class TestTrace:
 
 class TestListed:
     def test_many(self):
-        """Six things are named, the rest is counted."""
+        """The first things are named, the rest is counted."""
         names = [str(number) for number in range(results.MAX_NAMED + 3)]
         assert results.listed(names) == "; ".join(names[: results.MAX_NAMED]) + " and 3 more"
         assert results.listed(names[:2]) == "0; 1"

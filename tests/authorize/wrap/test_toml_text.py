@@ -25,6 +25,29 @@ EDITED = {
         '[mcp_servers.s]\ncommand = "a"\nargs = []\n[mcp_servers.s.env]\nA = "b"\n\n# about z\n[z]\n',
         '[mcp_servers.s]\ncommand = "/o"\nargs = ["connect", "s"]\n[mcp_servers.s.env]\n\n# about z\n[z]\n',
     ),
+    "env as a table, a blank line behind it": (
+        '[mcp_servers.s]\ncommand = "a"\nargs = []\n[mcp_servers.s.env]\nA = "b"\n\nB = "c"\n\n\n[z]\ny = 1\n',
+        '[mcp_servers.s]\ncommand = "/o"\nargs = ["connect", "s"]\n\n\n[z]\ny = 1\n',
+    ),
+    "env as a table, blank lines on both sides": (
+        '[mcp_servers.s]\ncommand = "a"\nargs = []\n\n[mcp_servers.s.env]\nA = "b"\n\n[mcp_servers.s.tools]\nx = 1\n',
+        '[mcp_servers.s]\ncommand = "/o"\nargs = ["connect", "s"]\n\n\n[mcp_servers.s.tools]\nx = 1\n',
+    ),
+    "env as a table, a key to be added": (
+        '[mcp_servers.s]\ncommand = "a"\n[mcp_servers.s.env]\nA = "b"\n\n[z]\n',
+        '[mcp_servers.s]\ncommand = "/o"\nargs = ["connect", "s"]\n\n[z]\n',
+    ),
+    "env as a table, a blank line as in Windows": (
+        '[mcp_servers.s]\r\ncommand = "a"\r\nargs = []\r\n[mcp_servers.s.env]\r\nA = "b"\r\n\r\n[z]\r\n',
+        '[mcp_servers.s]\r\ncommand = "/o"\r\nargs = ["connect", "s"]\r\n\r\n[z]\r\n',
+    ),
+    "env with a table of its own": (
+        (
+            '[mcp_servers.s]\ncommand = "a"\nargs = []\n'
+            '[mcp_servers.s.env]\nA = "b"\n[mcp_servers.s.env.x]\ny = 1\n\n[z]\n'
+        ),
+        '[mcp_servers.s]\ncommand = "/o"\nargs = ["connect", "s"]\n\n[z]\n',
+    ),
     "inline": (
         '[mcp_servers]\ns = { command = "a", args = ["x"], env = { A = "b" }, x = 1 } # s\n',
         '[mcp_servers]\ns = { command = "/o", args = ["connect", "s"],  x = 1 } # s\n',

@@ -127,8 +127,9 @@ class TestWrap:
         assert ids(house.wrap(file, only=["b"])) == {"b": "b"}
         assert json.loads(file.read_text())["mcpServers"]["a"] == server()
         with pytest.raises(UsageError) as e:
-            house.wrap(file, only=["c"])
+            house.wrap(file, only=["b", "d", "c"])
         assert e.value.code == "client-server-unknown"
+        assert str(e.value) == "not in the file: c, d"
 
     def test_clash(self, house):
         """Two names that give one id, for different servers, get different ids (running.md 5.3)."""

@@ -24,6 +24,7 @@ from onrecord.base.ids import random_id
 from onrecord.base.namespaces import PROTOCOL_VERSION
 from onrecord.base.rpc_client import RpcClient
 from onrecord.base.strict_json import MAX_SAFE_INTEGER, parse
+from onrecord.record.recorder.settings import APPEND_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
     from onrecord.base.dates import Clock
     from onrecord.record.ledger.journal import Journal
-
-APPEND_BATCH: Final = 64
-"""Entries of one record/append: one group commit of the recorder (running.md 12)."""
 
 QUEUED_ENTRIES: Final = 8192
 """Entries kept in memory for the recorder; older ones are read from the journal again."""

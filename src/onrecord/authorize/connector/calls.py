@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from onrecord.authorize.client import APPROVAL_WAIT_MS
 from onrecord.authorize.connector.refusals import refusal_line, too_many_held
 from onrecord.authorize.connector.rounds import Rounds
 from onrecord.authorize.guard.extension import declare
@@ -43,9 +44,6 @@ MAX_HELD_CALLS: Final = 64
 
 MAX_FOLLOWED_CALLS: Final = 4096
 """Calls whose answers are looked at for one more try; beyond it the oldest gets none."""
-
-APPROVAL_WAIT_MS: Final = 25_000
-"""How long one callProof/issue is held open for an approval (running.md 6)."""
 
 PROGRESS_SECONDS: Final = 5.0
 """Pace of progress notices while an approval is pending."""

@@ -43,6 +43,7 @@ def examine(
         *installation.check_certificate(configuration, now=moment),
         *policy,
         *installation.check_servers(configuration, bundle),
+        *installation.check_relative_paths(configuration, bundle),
         *installation.check_secret_names(configuration),
         *running.check_sockets(configuration),
         *running.check_authority(configuration),

@@ -45,13 +45,13 @@ def check_files(
     untried += unseen
     result = weight(configuration)
     if readable:
-        yield Check(_NAME, result, f"uid {os.geteuid()} gets at {listed(readable)}", OWN_UID)
+        detail = f"uid {os.geteuid()} gets at {listed(readable)}"
+        yield Check(_NAME, result, detail, OWN_UID, tuple(readable))
     if changeable:
-        yield Check(
-            _NAME, result, listed(changeable), "only root may write these, and the directories on the way"
-        )
+        hint = "only root may write these, and the directories on the way"
+        yield Check(_NAME, result, listed(changeable), hint, tuple(changeable))
     if untried:
-        yield Check(_NAME, "warning", f"not tried: {listed(untried)}")
+        yield Check(_NAME, "warning", f"not tried: {listed(untried)}", items=tuple(untried))
     if not readable and not changeable and not untried:
         detail = "no key, counter, journal, spool or environment file can be read"
         yield Check(_NAME, "ok", f"{detail}; no policy, anchor, configuration or program can be changed")

@@ -20,6 +20,7 @@ from onrecord.authorize.doctor.results import Check
 from onrecord.authorize.guard.environment import read_env_file
 from onrecord.authorize.ownership import is_hidden, owned_objects, problem_of
 from onrecord.authorize.policy import load_bundle
+from onrecord.authorize.policy.bases import check_bases
 from onrecord.authorize.setup import ca_certificate_path, ca_key_path
 from onrecord.authorize.setup.renewal import read_certificates
 from onrecord.base.errors import KeyAccessError, OnrecordError, Where
@@ -224,6 +225,16 @@ def check_servers(configuration: Configuration, bundle: Bundle | None) -> Iterat
             yield Check("server", "ok", f"{server.id}: {server.command}")
     if not configuration.servers:
         yield Check("server", "warning", "no tool server is configured", "add a table [servers.ID]")
+
+
+def check_relative_paths(configuration: Configuration, bundle: Bundle | None) -> Iterator[Check]:
+    """Say of every tool server whether the policy counts relative paths from where the server runs."""
+    for found in () if bundle is None else check_bases(bundle, configuration):
+        hint = str((found.data or {})["hint"])
+        if found.severity == "warning":
+            yield Check(found.code, "warning", found.message, hint)
+        else:
+            yield Check(found.code, "ok", f"{found.message}; {hint}")
 
 
 def check_secret_names(configuration: Configuration) -> Iterator[Check]:

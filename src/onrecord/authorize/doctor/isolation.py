@@ -98,7 +98,8 @@ def check_mode(configuration: Configuration, *, server: str | None, items: Colle
     open_items = list(dict.fromkeys(check.name for check in items if check.result != "ok"))
     if open_items:
         weight: Result = "failed" if any(check.result == "failed" for check in items) else "warning"
-        return Check("isolation", weight, f"not proved: {', '.join(open_items)}", "see these items below")
+        hint = _AS_AGENT.format(server=server) if 0 in own_uids() else "see what these items say"
+        return Check("isolation", weight, f"not proved: {', '.join(open_items)}", hint)
     return Check("isolation", "ok", f"uid {os.geteuid()} got at nothing of {server} and the authority")
 
 
@@ -175,13 +176,13 @@ def _i2(configuration: Configuration, peers: Peers) -> Check:
             untried += [f"{one.what} ({one.reason})" for one in attempts if one.outcome == "untried"]
     if succeeded:
         detail = f"uid {os.geteuid()} gets at {listed(succeeded)}"
-        return Check(
-            name, weight(configuration), detail, "give agent, server and authority uids of their own"
-        )
+        hint = "give agent, server and authority uids of their own"
+        return Check(name, weight(configuration), detail, hint, tuple(succeeded))
     if peers.silent or not peers.served:
         return Check(name, "warning", "not all was tried: a part is not running", "onrecord up")
     if untried:
-        return Check(name, "warning", f"not tried: {listed(dict.fromkeys(untried))}", "try it again")
+        names = tuple(dict.fromkeys(untried))
+        return Check(name, "warning", f"not tried: {listed(names)}", "try it again", names)
     if not peers.are_all:
         return Check(name, "warning", f"not all was tried: there are more than {len(targets)} processes")
     if peers.real_server is False:
@@ -213,8 +214,9 @@ def _i3(configuration: Configuration, server: str) -> Check:
             gids=_closed_groups(configuration, server),
         )
         if given:
-            detail = f"setuid or setgid to the other side: {listed([str(one) for one in given])}"
-            return Check(name, "failed", detail, "chmod u-s,g-s")
+            programs = tuple(map(str, given))
+            detail = f"setuid or setgid to the other side: {listed(programs)}"
+            return Check(name, "failed", detail, "chmod u-s,g-s", programs)
     sudo = try_sudo()
     if sudo.outcome == "succeeded":
         detail = (
@@ -263,9 +265,10 @@ def _i4(configuration: Configuration) -> Check:
             elif reach == "untried":
                 untried.append(f"{path} ({how})")
     if weak:
-        return Check(name, weight(configuration), listed(dict.fromkeys(weak)), OWN_UID)
+        reasons = tuple(dict.fromkeys(weak))
+        return Check(name, weight(configuration), listed(reasons), OWN_UID, reasons)
     if untried:
-        return Check(name, "warning", f"not tried: {listed(untried)}")
+        return Check(name, "warning", f"not tried: {listed(untried)}", items=tuple(untried))
     detail = f"{len(paths)} sockets and their directories are not this uid's to change; {', '.join(closed)} are shut"
     return Check(name, "ok", detail)
 
@@ -292,12 +295,14 @@ def _i6(configuration: Configuration, server: str, bundle: Bundle | None) -> Che
     unclear = [f"{one} ({how})" for one, (reach, how) in ended.items() if reach in ("missing", "untried")]
     if reached:
         hint = "only the server's uid may reach it"
-        return Check(name, weight(configuration), f"uid {os.geteuid()} reaches {listed(reached)}", hint)
+        detail = f"uid {os.geteuid()} reaches {listed(reached)}"
+        return Check(name, weight(configuration), detail, hint, tuple(reached))
     if unclear:
         hint = f"name in servers.{server}.canaries what is there"
-        return Check(name, "warning", f"what is not there proves nothing: {listed(unclear)}", hint)
-    shown = listed([f"{one} ({how})" for one, (_, how) in ended.items()])
-    return Check(name, "ok", f"out of reach, each a {whose}: {shown}")
+        detail = f"what is not there proves nothing: {listed(unclear)}"
+        return Check(name, "warning", detail, hint, tuple(unclear))
+    tried = tuple(f"{one} ({how})" for one, (_, how) in ended.items())
+    return Check(name, "ok", f"out of reach, each a {whose}: {listed(tried)}", items=tried)
 
 
 def _try_canary(canary: str) -> Iterator[tuple[str, tuple[Reach, str]]]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 Result = Literal["ok", "warning", "failed"]
 
-MAX_NAMED: Final = 6
-"""Things named in one line; the rest is counted."""
+MAX_NAMED: Final = 3
+"""Things named in one line, each of which may be a long path; the rest is counted."""
 
 
 def weight(configuration: Configuration) -> Result:
@@ -34,16 +34,26 @@ def listed(found: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One item. `hint` says what to do next and is empty where nothing is to be done."""
+    """One item. `hint` says what to do next and is empty where nothing is to be done.
+
+    `items` are the things that `detail` is about, where it may not name all of them.
+    """
 
     name: str
     result: Result
     detail: str
     hint: str = ""
+    items: tuple[str, ...] = ()
+
+    @property
+    def is_shortened(self) -> bool:
+        """Say whether `detail` names only the first of the items."""
+        return len(self.items) > MAX_NAMED
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON shape of DESIGN.md."""
-        return {"name": self.name, "result": self.result, "detail": self.detail, "hint": self.hint}
+        """Return the JSON shape of DESIGN.md; `items` only where the detail does not name all of them."""
+        document = {"name": self.name, "result": self.result, "detail": self.detail, "hint": self.hint}
+        return document | ({"items": list(self.items)} if self.is_shortened else {})
 
     @classmethod
     def failed(cls, name: str, error: OnrecordError) -> Check:

@@ -47,6 +47,9 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
         ),
         "binding-pin": Code("error", "the pin is not the hash of an inputSchema", _BINDING),
         "binding-base": Code("error", "the base of a path argument is missing or unknown", _BINDING),
+        "base-not-cwd": Code(
+            "warning", "relative paths count from elsewhere than the server's working directory", _BUNDLE
+        ),
         "binding-currency": Code("error", "the currency of an amount is missing or unknown", _BINDING),
         "binding-argument": Code("error", "a binding refers to an argument that does not fit", _BINDING),
         "binding-fact": Code("error", "an argument of this JSON type cannot give this fact", _BINDING),
@@ -87,6 +90,9 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
         ),
         "source-file": Code("error", "a file of the source cannot be read", _SOURCE, fatal=True),
         "source-schema": Code("error", "schema.cedar is not a copy of the shipped schema", _SOURCE),
+        "version-not-new": Code(
+            "warning", "policy sign would refuse the source beside the bundle that is there", _SOURCE
+        ),
         "test-failed": Code("error", "a row of tests.json came out differently", _SOURCE),
     }
 )

@@ -9,15 +9,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from msgspec.structs import replace as replace_member
+
 from onrecord.authorize.policy import signatures
 from onrecord.authorize.policy.bundle import Bundle, read_bundle, read_policy_file
 from onrecord.authorize.policy.cedar import Policy
+from onrecord.authorize.policy.codes import finding
 from onrecord.authorize.policy.lint import Mode
 from onrecord.authorize.policy.loading import PolicyLintError
 from onrecord.authorize.policy.source import Source, read_checked, read_source
 from onrecord.authorize.policy.tables import Outcome, failures, run_rows
 from onrecord.base.errors import PolicyError, StorageError, Where
 from onrecord.base.files import replace_whole
+from onrecord.base.findings import Finding
 from onrecord.base.keys import Signer
 
 
@@ -88,27 +92,51 @@ def sign_source(
     return made
 
 
-def _check_version(new: Bundle, path: Path) -> None:
-    where = Where(file=str(path))
+def check_successor(new: Bundle, path: Path) -> Finding | None:
+    """Return a finding if `sign_source` would refuse to replace the bundle at `path`; None also for the same policy.
+
+    A bundle that this uid may not read is not judged.
+    """
+    try:
+        present = _present(path)
+        if present is None or present.document == replace_member(new.document, created=present.created):
+            return None
+        _check_version(new, path)
+    except PolicyError as error:
+        if error.code not in ("policy-version", "policy-present"):
+            return None
+        return finding(
+            "version-not-new", "/version", f"{error}: policy sign would refuse it", hint=error.hint
+        )
+    return None
+
+
+def _present(path: Path) -> Bundle | None:
+    """Return the bundle that is there, or None. Raises `PolicyError`."""
     try:
         data = read_policy_file(path, follow=True)
     except PolicyError as error:
         if error.code == "policy-missing":
-            return
+            return None
         raise
     present, _ = read_bundle(data)
     if present is None:
         raise PolicyError(
             "the bundle that is there cannot be read, so its version is not known",
             code="policy-present",
-            where=where,
+            where=Where(file=str(path)),
             hint="look at it with onrecord policy check; remove it if it is not needed",
         )
-    if new.version > present.version:
+    return present
+
+
+def _check_version(new: Bundle, path: Path) -> None:
+    present = _present(path)
+    if present is None or new.version > present.version:
         return
     raise PolicyError(
         f"version {new.version} is not above version {present.version} of the bundle that is there",
         code="policy-version",
-        where=where,
+        where=Where(file=str(path)),
         hint=f'set "version": {present.version + 1} in bundle.json',
     )

@@ -207,11 +207,12 @@ class _Maker:
         home = Directory(
             path=configuration.file.parent, owner=self._own.uid, group=self._own.gid, mode=file_mode
         )
-        places = (home, *directories(configuration))
-        make_directories(places)
-        if configuration.mode == "system":
-            for directory in places:
-                check_directory(directory)  # keys must not be put where somebody else can take them away
+        places = directories(configuration)
+        make_directories((home, *places))
+        # Keys must not be put where somebody else can take them away, and `up` would refuse such a place later. In
+        # user mode the directory of the file alone may be one for other things too, such as a project's.
+        for directory in (home, *places) if configuration.mode == "system" else places:
+            check_directory(directory)
         self._proof_and_journal_keys()
         ca_key = self._record_certificates()
         policy = self._policy_key()

@@ -11,7 +11,7 @@ from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import Comment, Table
+from tomlkit.items import Comment, Table, Whitespace
 
 from onrecord.base.errors import MalformedError
 
@@ -95,8 +95,26 @@ def _taken_out(table: Any, name: str) -> bool:
         for key in list(item):
             item.remove(key)
         return False
-    table.remove(name)
+    if isinstance(table, Table) and isinstance(item, Table):
+        body = table.value.body
+        place = next(index for index, (key, _) in enumerate(body) if key is not None and key.key == name)
+        table.remove(name)
+        body[place] = (None, Whitespace(_blank_end(item)))
+    else:
+        table.remove(name)
     return True
+
+
+def _blank_end(table: Table) -> str:
+    """Return the blank lines behind the last key of a table. They part it from the next one and belong to neither."""
+    blank = ""
+    for _, part in reversed(table.value.body):
+        if isinstance(part, Table):
+            return _blank_end(part) + blank
+        if not isinstance(part, Whitespace):
+            break
+        blank = part.s + blank
+    return blank
 
 
 def _ordered_as(model: Any, value: Any) -> Any:

@@ -149,7 +149,7 @@ class _Run:
         unknown = sorted(set(only) - {one.name for one in found})
         if unknown:
             raise UsageError(
-                f"{len(unknown)} of the named servers are not in the file",
+                f"not in the file: {', '.join(unknown)}",
                 code="client-server-unknown",
                 where=Where(file=str(self._kept.path)),
                 hint="onrecord wrap --dry-run FILE lists them",
