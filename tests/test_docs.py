@@ -24,6 +24,16 @@ def test_generated_pages():
     assert run.returncode == 0, run.stderr
 
 
+def test_limits_of_the_documents_stand_once():
+    """A number that one of the documents sets is defined in one module, and the others take it from there."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|", (DOCS / "reference/limits.md").read_text(), re.MULTILINE
+    )
+    stated = [(name, value) for name, value, reason in rows if re.search(r"\b[a-z-]+\.md\b", reason)]
+    assert len(stated) > 20
+    assert sorted(stated) == sorted(set(stated))
+
+
 def test_requirement_marks():
     """Every requirement id on a test exists in the table, so that no mark is a misprint."""
     sys.path.insert(0, str(DOCS))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import subprocess
 import sys
 
 import pytest
@@ -14,6 +16,7 @@ from onrecord.base.uid_blocks import (
     find_uid_block,
     mapped_uids,
     refusal_of_interpreter,
+    reserve_uid_block,
     uids_in_use,
 )
 
@@ -59,6 +62,49 @@ class TestBlock:
     def test_own_uid_is_in_use(self):
         """The search sees this very process."""
         assert os.getuid() in uids_in_use()
+
+
+OTHER = """
+import sys
+from pathlib import Path
+from onrecord.base.uid_blocks import reserve_uid_block
+print(reserve_uid_block(Path(sys.argv[1]))[0], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(find_uid_block() is None, reason="no block of 16 unused uids from 59000 to 59999")
+class TestReserve:
+    def test_two_at_the_same_moment(self, tmp_path):
+        """A block that another process has chosen is not given away, although nothing runs under it yet."""
+        path = tmp_path / "lock"
+        other = subprocess.Popen(
+            [sys.executable, "-c", OTHER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            first = int(other.stdout.readline())
+            own = reserve_uid_block(path)
+            assert not set(own) & set(range(first, first + BLOCK_SIZE))
+        finally:
+            other.communicate()
+
+    def test_free_after_the_end(self, tmp_path):
+        """The numbers of a process that has ended are free again; the file that stays says nothing."""
+        path = tmp_path / "lock"
+        subprocess.run([sys.executable, "-c", OTHER, str(path)], input=b"", capture_output=True, check=True)
+        with path.open("rb+") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert (path.stat().st_size, path.stat().st_mode & 0o777) == (0, 0o600)
+
+    def test_no_file_can_be_made(self, tmp_path):
+        """Where there is no place for the file, a block is chosen all the same."""
+        assert reserve_uid_block(tmp_path / "missing" / "lock") is not None
+
+    def test_link(self, tmp_path):
+        """A symbolic link in the place of the file is not followed."""
+        (tmp_path / "lock").symlink_to(tmp_path / "target")
+        assert reserve_uid_block(tmp_path / "lock") is not None
+        assert not (tmp_path / "target").exists()
 
 
 @pytest.mark.root

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -176,7 +177,7 @@ class TestCast:
     def test_no_block(self, monkeypatch):
         """As root without free uids it says what to do instead."""
         monkeypatch.setattr(os, "geteuid", lambda: 0)
-        monkeypatch.setattr(principals, "find_uid_block", lambda: None)
+        monkeypatch.setattr(principals, "reserve_uid_block", lambda: None)
         with pytest.raises(OnrecordError) as e:
             principals.Cast.choose(SERVERS)
         assert (e.value.code, e.value.exit_code) == ("no-free-uids", 3)
@@ -415,6 +416,13 @@ class TestReport:
         assert {word for line in lines for word in line.split()} <= {
             "ok", "1", "A", "title", "word", "expected", "observed",
         }  # fmt: skip
+
+    def test_begins(self):
+        """The last words before the parts are started say what takes so long."""
+        out = io.StringIO()
+        cast = principals.Cast.of_user(["files"])
+        report.ConsoleListener(Console(file=out)).begins(cast, SimpleNamespace(root="/tmp/tree"))
+        assert "Work tree: /tmp/tree\nPreparing keys, policy and servers" in out.getvalue()
 
     def test_pipe(self):
         """In a pipe there are three lines, however long."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from onrecord.base.uid_blocks import find_uid_block, may_use_several_uids, refusal_of_interpreter
+from onrecord.base.uid_blocks import may_use_several_uids, refusal_of_interpreter, reserve_uid_block
 
 LOCK_FILE = Path(tempfile.gettempdir()) / "onrecord-test-uids.lock"
 
@@ -29,7 +29,7 @@ class Reservation:
         descriptor = os.open(LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            self.block = find_uid_block()
+            self.block = reserve_uid_block()
             if self.block is not None:
                 self._holder = _hold(self.block[-1])
         finally:

@@ -7,6 +7,7 @@ Source: running.md 2.3.
 
 from __future__ import annotations
 
+import fcntl
 import grp
 import os
 import pwd
@@ -22,6 +23,9 @@ LAST: Final = 59999
 
 BLOCK_SIZE: Final = 16
 """Uids of one block: five to eight principals, and as many socket groups."""
+
+LOCK_FILE: Final = Path("/run/onrecord-uids.lock")
+"""Where a process marks the block it has chosen. Nobody but root can put a file there. It is empty, and stays."""
 
 
 def mapped_uids(text: str) -> Callable[[int], bool]:
@@ -64,11 +68,12 @@ def find_uid_block(
     has_account: Callable[[int], bool] = _has_account,
     in_use: frozenset[int] | None = None,
     is_mapped: Callable[[int], bool] | None = None,
+    take: Callable[[range], bool] = lambda _block: True,
 ) -> range | None:
     """Return the first block of 16 consecutive numbers that are nobody's, or None.
 
-    No user or group has such a number, no process runs under it, and the user namespace maps it. The arguments
-    stand for the machine and are given in tests.
+    No user or group has such a number, no process runs under it, and the user namespace maps it. `take` is asked
+    last and may refuse a block. The other arguments stand for the machine and are given in tests.
 
     Source: running.md 2.3.
     """
@@ -80,9 +85,35 @@ def find_uid_block(
             return None
     for start in _starts():
         block = range(start, start + BLOCK_SIZE)
-        if all(is_mapped(uid) and uid not in used and not has_account(uid) for uid in block):
+        if all(is_mapped(uid) and uid not in used and not has_account(uid) for uid in block) and take(block):
             return block
     return None
+
+
+def reserve_uid_block(path: Path = LOCK_FILE) -> range | None:
+    """Return a block as `find_uid_block` does, which no other process gets from here while this one lives.
+
+    Two programs that start at the same moment see the same numbers free, for nothing runs under them yet. So the
+    numbers are locked, each as one byte of a file that is never read; the kernel drops the locks of a process that
+    ends. Where there can be no such file, a block is chosen without a lock.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError:
+        return find_uid_block()
+
+    def take(block: range) -> bool:
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, len(block), block[0])
+        except (BlockingIOError, PermissionError):  # another process has one of the numbers
+            return False
+        except OSError:  # a file system without locks
+            return True
+        return True
+
+    # The descriptor stays open on purpose: closing it would drop the locks.
+    return find_uid_block(take=take)
 
 
 def _starts() -> Iterator[int]:

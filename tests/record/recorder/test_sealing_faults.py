@@ -95,6 +95,14 @@ async def send_all(rig, entries):
     await rig.append(await rig.client("g-1", server="filesystem"), *conversation["guard"])
 
 
+async def send_and_close_unsigned(rig, entries):
+    """Close the session while there is no key to sign with, so that sealing it is still to come."""
+    await send_all(rig, entries)
+    rig.signing.absent = NoSigningKey("missing", "key-missing")
+    await rig.close_all()
+    rig.signing.absent = None
+
+
 def bodies_left(journal):
     traces = [one for one in journal.read() if one.type == recorded.TRACE]
     return [one.seq for one in traces for part in one.bodies if journal.body(one.seq, part.part) is not None]
@@ -129,11 +137,7 @@ def test_fault_once(rig, entries, monkeypatch, step, number, was_unsigned):
 
     async def main():
         async with rig:
-            await send_all(rig, entries)
-            if was_unsigned:
-                rig.signing.absent = NoSigningKey("missing", "key-missing")
-                await rig.close_all()
-                rig.signing.absent = None
+            await send_and_close_unsigned(rig, entries) if was_unsigned else await send_all(rig, entries)
             with monkeypatch.context() as patch:
                 STEPS[step](rig, patch, fault)
                 await rig.close_all()
@@ -159,11 +163,7 @@ def test_fault_and_end(rig, entries, monkeypatch, step, number, was_unsigned):
 
     async def before():
         async with rig:
-            await send_all(rig, entries)
-            if was_unsigned:
-                rig.signing.absent = NoSigningKey("missing", "key-missing")
-                await rig.close_all()
-                rig.signing.absent = None
+            await send_and_close_unsigned(rig, entries) if was_unsigned else await send_all(rig, entries)
             with monkeypatch.context() as patch:
                 STEPS[step](rig, patch, fault)
                 await rig.close_all()

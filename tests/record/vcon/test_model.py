@@ -92,6 +92,30 @@ class TestBuild:
         assert json.loads(data)["updated_at"] == "2026-11-02T12:00:02.5Z"
         assert b'"duration":1,' in data
 
+    def test_dialog_and_attachment(self):
+        """A dialog and an attachment are added with their index, and what is built passes the check."""
+        made = new()
+        assert made.add_dialog("text", start="2026-11-02T12:00:01Z", parties=[0],
+                               mediatype="text/plain", encoding="none", body="hello") == 0  # fmt: skip
+        assert made.add_attachment(party=0, start="2026-11-02T12:00:01Z", purpose="notes", dialog=0,
+                                   mediatype="text/plain", encoding="none", body="a note") == 0  # fmt: skip
+        made.update_session(0, dialog=[0])
+        assert (made.dialogs[0].type, made.attachments[0].party) == ("text", 0)
+        assert findings(made.to_bytes()) == []
+
+    @pytest.mark.parametrize("add", [
+        lambda made: made.add_dialog("video-call", start="2026-11-02T12:00:01Z", parties=[0]),
+        lambda made: made.add_dialog("text", start="2026-11-02T12:00:01Z", parties=[7], body="x"),
+        lambda made: made.add_attachment(party=7, start="2026-11-02T12:00:01Z", body="x", encoding="none"),
+    ])  # fmt: skip
+    def test_wrong_dialogs_and_attachments_are_loud(self, add):
+        """A wrong dialog or attachment is refused, and nothing of it stays."""
+        made = new()
+        before = made.to_bytes()
+        with pytest.raises(UsageError):
+            add(made)
+        assert made.to_bytes() == before
+
     def test_canonical(self):
         """What is built is written in canonical form: sorted, compact, the same each time."""
         data = new().to_bytes()

@@ -15,7 +15,7 @@ from typing import Self
 
 from onrecord.base.errors import OnrecordError
 from onrecord.base.processes import Principal
-from onrecord.base.uid_blocks import FIRST, LAST, find_uid_block
+from onrecord.base.uid_blocks import FIRST, LAST, reserve_uid_block
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Cast:
         """
         if os.geteuid() != 0:
             return cls.of_user(servers)
-        block = find_uid_block()
+        block = reserve_uid_block()
         if block is None:
             raise OnrecordError(
                 f"no block of free uids from {FIRST} to {LAST}",

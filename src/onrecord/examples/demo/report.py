@@ -58,10 +58,11 @@ class ConsoleListener(Listener):
         self._console = console
 
     def begins(self, cast: Cast, tree: Tree) -> None:
-        """Say which mode it is, that the agent is a script, and where things are."""
+        """Say which mode it is, that the agent is a script, where things are, and what is done now."""
         for line in (mode_line(cast), SCRIPT, "Tool servers:", *server_lines(cast)):
             self._console.print(escape(line))
-        self._console.print(f"Work tree: {tree.root}\n")
+        self._console.print(f"Work tree: {tree.root}")
+        self._console.print("Preparing keys, policy and servers; this takes some seconds ...\n")
 
     def done(self, result: StepResult) -> None:
         """Print the step with what was expected and what was seen."""

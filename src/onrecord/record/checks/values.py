@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from onrecord.base.findings import Severity
+from onrecord.base.strict_json import MAX_SAFE_INTEGER
 from onrecord.record.vcon.instants import Instants
 from onrecord.record.vcon.pointers import step
-from onrecord.record.vcon.reader import MAX_SAFE_INTEGER
 
 
 class Problem(NamedTuple):

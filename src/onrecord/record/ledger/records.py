@@ -40,9 +40,7 @@ SESSION_CLOSE: Final = "session.close"
 HEARTBEAT: Final = "heartbeat"
 STATEMENT: Final = "statement"
 KEY_CHANGED: Final = "key.changed"
-CLOCK_STEP: Final = "clock.step"
 ERASURE: Final = "erasure"
-FORK: Final = "fork"
 
 
 class Receipt(NamedTuple):

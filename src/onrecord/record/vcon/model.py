@@ -23,7 +23,7 @@ from onrecord.base.errors import MalformedError, UsageError, Where
 from onrecord.base.findings import Finding
 from onrecord.record.vcon.canonical_text import canonical_text
 from onrecord.record.vcon.event_types import KNOWN_EVENTS, kind_of, own_session_name
-from onrecord.record.vcon.reader import MAX_BYTES, Document, read_json
+from onrecord.record.vcon.reader import MAX_BYTES, Document
 from onrecord.record.vcon.versions import profile_of
 from onrecord.record.vcon.views import Analysis, Attachment, Dialog, Event, Party, Session
 
@@ -67,11 +67,6 @@ class Vcon:
         return cls(form.payload.value, document=form.payload)
 
     @classmethod
-    def of_payload(cls, payload: bytes) -> Self:
-        """Read the payload of a verified report. Raises `MalformedError` as `read` does."""
-        return cls.of_document(read_json(payload))
-
-    @classmethod
     def of_document(cls, document: Document) -> Self:
         """Return the vCon of a text that was parsed before. Raises `MalformedError` with code "form-unknown"."""
         if not isinstance(document.value, dict):
@@ -89,7 +84,7 @@ class Vcon:
         subject: str | None = None,
         lenient: bool = False,
     ) -> Self:
-        """Begin a vCon of core 0.5.0.
+        """Begin a vCon of core 0.5.0, written without a `vcon` member (record.md D-02).
 
         Each `add_` method checks what it adds and raises `UsageError` with the finding's code. With `lenient`, for a
         recorder that must not lose an event, it adds all the same and keeps the finding in `problems`.

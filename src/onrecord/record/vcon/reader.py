@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from onrecord.base.errors import MalformedError, Where
+from onrecord.base.strict_json import MAX_SAFE_INTEGER
 from onrecord.record.vcon.pointers import step
 
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -25,9 +26,6 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 
 MAX_DEPTH: Final = 128
 """Deepest nesting of arrays and objects read (record.md D-07): no real vCon comes near, a parser bomb does."""
-
-MAX_SAFE_INTEGER: Final = 2**53 - 1
-"""Largest integer that every JSON reader keeps exactly (RFC 8259 section 6)."""
 
 MAX_NUMBER_CHARACTERS: Final = 400
 """Longest number spelling that is compared exactly. Longer ones are noted; converting them takes quadratic time."""

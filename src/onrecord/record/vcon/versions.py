@@ -11,9 +11,6 @@ from onrecord.record.vcon.event_types import SUPPORTED_EXTENSIONS
 KNOWN: Final = ("0.0.1", "0.0.2", "0.3.0", "0.4.0", "0.5.0")
 """Syntax versions of vCon core, oldest first (record.md 1.1)."""
 
-WRITTEN: Final = "0.5.0"
-"""The version that is written: without a `vcon` member (record.md D-02)."""
-
 CHECKED: Final = frozenset(["0.5.0"])
 """The versions whose rules are checked by this release."""
 
