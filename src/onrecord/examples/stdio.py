@@ -222,7 +222,8 @@ class ToolServer:
         has_tasks = any(tool.is_task for tool in self._tools.values())
         return {"tools": {}} | ({"extensions": {TASKS_EXTENSION: {}}} if has_tasks else {})
 
-    def _modern_call(self, params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    def _run_or_ask(self, params: Mapping[str, Any]) -> dict[str, Any] | _Asking:
+        """Return the result of a call that asks nothing, else what it asks before it runs."""
         tool, arguments = self._wanted(params)
         try:
             wanted = _checked(tool.input_schema, arguments)
@@ -231,6 +232,13 @@ class ToolServer:
             return _text(str(failure), failed=True)
         if question is None:
             return self._run(tool, wanted)
+        return _Asking(tool, wanted, question)
+
+    def _modern_call(self, params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> dict[str, Any]:
+        asking = self._run_or_ask(params)
+        if not isinstance(asking, _Asking):
+            return asking
+        tool, wanted, question = asking.tool, asking.arguments, asking.question
         if "inputResponses" not in params and "requestState" not in params:
             if "elicitation" not in capabilities:
                 data: dict[str, Any] = {"requiredCapabilities": {"elicitation": {}}}
@@ -238,9 +246,9 @@ class ToolServer:
             return {
                 "resultType": "input_required",
                 "inputRequests": {question.name: question.request()},
-                "requestState": self._seal.seal(tool.name, arguments),
+                "requestState": self._seal.seal(tool.name, wanted),
             }
-        if not self._seal.fits(params.get("requestState"), tool.name, arguments):
+        if not self._seal.fits(params.get("requestState"), tool.name, wanted):
             raise RefusalError(INVALID_PARAMS, "The requestState is not of this call")
         responses = params.get("inputResponses")
         response = responses.get(question.name) if isinstance(responses, dict) else None
@@ -308,17 +316,12 @@ class ToolServer:
         return {"tools": [tool.to_json() for tool in self._tools.values()]}
 
     def _legacy_call(self, params: Mapping[str, Any]) -> dict[str, Any] | _Asking:
-        tool, arguments = self._wanted(params)
-        try:
-            wanted = _checked(tool.input_schema, arguments)
-            question = tool.question(wanted) if tool.question is not None else None
-        except ToolError as failure:
-            return _text(str(failure), failed=True)
-        if question is None:
-            return self._run(tool, wanted)
+        asking = self._run_or_ask(params)
+        if not isinstance(asking, _Asking):
+            return asking
         if not self._can_ask:
             return _text("This tool asks the user something, and this client cannot do that", failed=True)
-        return _Asking(tool, wanted, question)
+        return asking
 
     def _wanted(self, params: Mapping[str, Any]) -> tuple[Tool, dict[str, Any]]:
         name, arguments = params.get("name"), params.get("arguments", {})
