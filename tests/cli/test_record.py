@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from onrecord.base import rpc_client
-from onrecord.base.errors import NetworkError
-from onrecord.cli.record import _call, _print_sessions
+from onrecord.cli.record import _print_sessions
 
 SIGNED = {
     "id": "01a22e57-3f07-7974-adf5-1049904ecc53",
@@ -46,24 +42,3 @@ class TestSessions:
         """No sessions is said in words."""
         _print_sessions([], records=Path("/records"))
         assert capsys.readouterr().err == "no record sessions\n"
-
-
-@pytest.mark.parametrize(
-    ("cause", "hint"),
-    [(FileNotFoundError(2, "no"), "onrecord up"), (PermissionError(13, "no"), "record_group")],
-)
-def test_no_recorder(monkeypatch, tmp_path, cause, hint):
-    """Without a recorder, or without the right to ask it, the error says what to do."""
-
-    def refuse(*_args, **_options):
-        raise NetworkError("nothing answers", code="unreachable") from cause
-
-    monkeypatch.setattr(rpc_client, "BlockingRpcClient", refuse)
-    file = tmp_path / "onrecord.toml"
-    file.write_text(
-        f'mode = "user"\n[paths]\nconfig = "{tmp_path}"\nstate = "{tmp_path}"\nruntime = "/tmp/r"\n'
-    )
-    file.chmod(0o600)
-    with pytest.raises(NetworkError) as e:
-        _call(file, "record/sessions", {}, timeout_ms=100)
-    assert (e.value.code, hint in e.value.hint) == ("recorder-unreachable", True)

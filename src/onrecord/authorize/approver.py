@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from onrecord.base.daemon_clients import connect_to_authority
 from onrecord.base.errors import NetworkError, OnrecordError, UsageError, Where
 from onrecord.base.escapes import escape_hidden
 from onrecord.base.rpc_client import BlockingRpcClient
@@ -221,35 +222,7 @@ class ApproverClient:
 
 
 def _open_client(configuration: Configuration) -> BlockingRpcClient:
-    path = configuration.approval_socket()
-    try:
-        return BlockingRpcClient(
-            path,
-            expected_uid=configuration.authority_uid,
-            timeout_ms=configuration.limits.hello_timeout_ms,
-        )
-    except NetworkError as error:
-        if error.code == "peer-uid":
-            raise
-        message, hint = _why_unreachable(configuration, error)
-        raise NetworkError(
-            message, code="authority-unreachable", hint=hint, where=Where(str(path))
-        ) from error
-
-
-def _why_unreachable(configuration: Configuration, error: NetworkError) -> tuple[str, str]:
-    """Return what is wrong with the approval socket, and what to do."""
-    cause = error.__cause__
-    principals = configuration.principals
-    if isinstance(cause, PermissionError):
-        if principals is None:
-            return "this uid may not use the approval socket", "run it as the user who runs `onrecord up`"
-        group = principals.approval_group
-        hint = f"only members of the group {group} (principals.approval_group) may connect; "
-        return "this uid may not use the approval socket", f"{hint}log in again after you have joined it"
-    if isinstance(cause, FileNotFoundError | ConnectionRefusedError):
-        return "`onrecord up` is not running", "start it with onrecord up"
-    return f"the authority does not answer: {error}", "look at `onrecord up` and its log"
+    return connect_to_authority(configuration, configuration.approval_socket(), group="approval_group")
 
 
 def _explain(error: RpcError) -> OnrecordError:

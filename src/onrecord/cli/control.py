@@ -14,10 +14,10 @@ from rich.text import Text
 
 from onrecord.base import strict_json
 from onrecord.base.configuration import Configuration
+from onrecord.base.daemon_clients import connect_to_authority
 from onrecord.base.errors import NetworkError, OnrecordError, PolicyError, UsageError, Where
 from onrecord.base.ids import uuid7
 from onrecord.base.namespaces import PROTOCOL_VERSION
-from onrecord.base.rpc_client import BlockingRpcClient
 from onrecord.base.wire import RpcError
 from onrecord.cli.output import ConfigOption, JsonOption, console, emit, exit_with, visible
 
@@ -44,22 +44,7 @@ class ControlClient:
 
     def __init__(self, config: Configuration) -> None:
         self._path = config.control_socket()
-        try:
-            self._client = BlockingRpcClient(
-                self._path, expected_uid=config.authority_uid, timeout_ms=config.limits.hello_timeout_ms
-            )
-        except NetworkError as error:
-            if error.code == "peer-uid":
-                raise
-            shut = isinstance(error.__cause__, PermissionError)
-            raise NetworkError(
-                f"the authority does not answer: {error}",
-                code="authority-unreachable",
-                hint="only members of the group principals.control_group (mcp-control) may connect"
-                if shut
-                else "is `onrecord up` running?",
-                where=Where(file=str(self._path)),
-            ) from error
+        self._client = connect_to_authority(config, self._path, group="control_group")
 
     def call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return the result of one control.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from onrecord.base.configuration import Configuration
-from onrecord.base.errors import NetworkError, UsageError, Where
+from onrecord.base.errors import UsageError
 from onrecord.cli.output import ConfigOption, JsonOption, emit, exit_with, note, visible
 
 app = typer.Typer(
@@ -85,30 +85,12 @@ def close(
 
 
 def _call(config: Any, method: str, params: dict[str, Any], *, timeout_ms: int) -> Any:
-    from onrecord.base.rpc_client import BlockingRpcClient
+    from onrecord.base.daemon_clients import connect_to_recorder
     from onrecord.base.wire import RpcError
     from onrecord.record.recorder.settings import RECORD_LINE_BYTES
 
     configuration = Configuration.load(config)
-    try:
-        client = BlockingRpcClient(
-            configuration.record_socket(),
-            expected_uid=configuration.recorder_uid,
-            timeout_ms=timeout_ms,
-            max_line_bytes=RECORD_LINE_BYTES,
-        )
-    except NetworkError as error:
-        if error.code == "peer-uid":
-            raise
-        shut = isinstance(error.__cause__, PermissionError)
-        raise NetworkError(
-            f"the recorder does not answer: {error}",
-            code="recorder-unreachable",
-            hint="only members of the group principals.record_group (onrecord-record) may connect"
-            if shut
-            else "is `onrecord up` running?",
-            where=Where(file=str(configuration.record_socket())),
-        ) from error
+    client = connect_to_recorder(configuration, timeout_ms=timeout_ms, max_line_bytes=RECORD_LINE_BYTES)
     try:
         return client.call(method, params, timeout_ms=timeout_ms)
     except RpcError as error:

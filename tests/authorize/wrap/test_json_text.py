@@ -116,10 +116,14 @@ def test_duplicate_names(text):
 
 def test_depth():
     """Whatever the depth, a text is edited or refused: what can be read may be too deep a moment later."""
-    for depth in range(900, 1001):
+    edited = set()
+    for depth in (100, *range(900, 1001), 5000):
         with contextlib.suppress(MalformedError):
             text = JsonText.read(f'{{"x": {"[" * depth}{"]" * depth}, "a": {{"b": 1}}}}')
             assert text.edited(("a",), {"b": 2}).data["a"] == {"b": 2}
+            edited.add(depth)
+    assert 100 in edited
+    assert 5000 not in edited
 
 
 def test_duplicates_elsewhere():
