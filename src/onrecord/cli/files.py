@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from onrecord.base.errors import UsageError, Where
 from onrecord.record.vcon.reader import MAX_BYTES
+
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", help="Write to this new file; default: standard output.", show_default=False
+    ),
+]
 
 VCON_SUFFIXES: Final = (".vcon", ".json", ".vcon.gz", ".json.gz")
 """Names that are taken for vCons when a folder is given. A file that is named itself may have any name."""
@@ -60,6 +70,57 @@ def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes:
             where=Where(file=str(path)),
         )
     return data
+
+
+def write_file(path: Path | None, data: bytes) -> None:
+    """Write a new file with mode 0600, or standard output for None and "-". An existing file is never overwritten.
+
+    The file appears whole or not at all.
+
+    Raises `UsageError` with code "file-exists" or "file-unwritable".
+
+    Source: record.md PR-15.
+    """
+    if path is None or str(path) == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    where = Where(file=str(path))
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(beside, path)
+        finally:
+            os.unlink(beside)
+    except FileExistsError:
+        raise UsageError(
+            "there is a file of this name, and it is not overwritten",
+            code="file-exists",
+            hint="name another one, or move that one away",
+            where=where,
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"the file cannot be written: {error.strerror}", code="file-unwritable", where=where
+        ) from error
+
+
+def require_out(out: Path | None, *, as_json: bool) -> None:
+    """Refuse a report and a result on one standard output.
+
+    Raises `UsageError` with code "out-missing".
+    """
+    if as_json and (out is None or str(out) == "-"):
+        raise UsageError(
+            "--json prints the report on standard output, so the result needs a file",
+            code="out-missing",
+            hint="name it with --out FILE",
+        )
 
 
 def expand(paths: Iterable[Path]) -> Iterator[Path]:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from onrecord.record.vcon.names import CONTENT_ALIASES, TRANSFER_ALIASES, VCON_ALIASES
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -66,9 +68,6 @@ def read_table(
     )
 
 
-CONTENT_ALIASES: Final = {"mimetype": "mediatype", "alg": "content_hash", "signature": "content_hash"}
-"""Names of version 0.0.1 for members of content (record.md 1.3)."""
-
 VCON: Final = read_table(
     "vCon",
     """
@@ -92,12 +91,7 @@ VCON: Final = read_table(
     vcs             | VCS_Context      | O
     file_attribution | File_Attribution | O
     """,
-    aliases={
-        "redacted": "redacted_from",
-        "amended": "amended_from",
-        "appended": "amended_from",
-        "must_support": "critical",
-    },
+    aliases=VCON_ALIASES,
     ai_agent="recording_agent vcs file_attribution",
 )
 PARTY: Final = read_table(
@@ -168,7 +162,7 @@ DIALOG: Final = read_table(
     parent_id       | identifier       | - - O - -
     """,
     columns="recording recording-set text transfer incomplete",
-    aliases={**CONTENT_ALIASES, "transfer-target": "transfer_target", "target-dialog": "target_dialog"},
+    aliases={**CONTENT_ALIASES, **TRANSFER_ALIASES},
     ai_agent="model_id token_usage entry_id parent_id",
 )
 ATTACHMENT: Final = read_table(
