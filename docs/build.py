@@ -210,20 +210,30 @@ def marked_requirements() -> dict[str, set[str]]:
 
 
 LATER = {
-    "CP-047": "re-check at the moment of use: comes with the SDK hook; the example server opens beneath its root today",
-    "CP-051": "the summary is made and tested; an approver sees it when approvals come",
-    "CP-052": "approvals come next",
-    "TI-202": "redaction comes with the other vCon forms; `check` already reads redacted vCons",
+    "AA-136": "the recorder writes tool events only; the choice of entry types comes with the importers",
+    "AA-151": "time-stamps of third parties come with the transparency service",
+    "AA-168": "the compliance report comes with the review of records",
+    "AA-174": "retention comes with the archive",
+    "AA-176": "search comes with the archive",
+    "AA-177": "anomaly findings come with the review of records",
+    "AA-203": "comes with the COSE envelope",
+    "AA-204": "comes with the archive",
+    "AA-205": "comes with the archive and the viewer",
 }
 """Rows whose mark says test and that have none yet, with the reason."""
 
-PARTLY = {
-    "CP-049": "without approvals such a call is denied, so no proof exists; the rest comes with approvals",
-    "CP-100": "uids, sockets and the server's process; every attempt of `doctor` comes in the next part",
-    "CP-131": "the lifetime of proofs and the time limits of issue, verify and idle; 300 s comes with approvals",
-    "CP-101": "environments and secrets; that the resource cannot be reached another way comes in the next part",
+LATER_PARTS = (
+    (range(169, 180), "AA", "the compliance report comes with the review of records"),
+    (range(209, 232), "AA", "comes with the COSE envelope"),
+    (range(238, 268), "AA", "comes with the importers of native logs"),
+)
+"""Rows that wait for a whole part, with the reason."""
+
+NO_TEST = {
+    "INFO": "informative: asks nothing of a program",
+    "MAY": "an option that a program may leave out",
 }
-"""Rows that tests show in part, with what is missing."""
+"""Why a row of this level has no test, unless the table says more."""
 
 
 def requirements() -> str:
@@ -236,20 +246,27 @@ def requirements() -> str:
         files = marks.get(row["id"])
         if files:
             shown = "<br>".join(f"`{name}`" for name in sorted(files))
-            part = f"<br>in part: {PARTLY[row['id']]}" if row["id"] in PARTLY else ""
-            tested.append((row["id"], row["statement"], shown + part))
+            tested.append((row["id"], row["statement"], shown))
         elif row["mark"] == "test":
-            waiting.append((row["id"], row["statement"], LATER.get(row["id"], "not covered yet")))
+            waiting.append((row["id"], row["statement"], _later(row["id"])))
         else:
-            described.append((row["id"], row["statement"]))
+            described.append((row["id"], row["statement"], row["reason"] or NO_TEST[row["level"]]))
     return (
-        "# Requirements\n\nRows of the per-call proof draft (CP) and the tool-invocation draft (TI), in our words. "
-        "The rows of the other drafts come with their parts.\n\n"
+        "# Requirements\n\nRows of the drafts on tool invocation (TI), on AI agents (AA) and on per-call proofs (CP), "
+        "in our words. The rows of the draft on agent descriptions come with their part.\n\n"
         f"## Shown by tests ({len(tested)})\n\n{table(('row', 'statement', 'tests'), tested)}\n"
         f"## Waiting ({len(waiting)})\n\n{table(('row', 'statement', 'reason'), waiting)}\n"
         f"## Described in the documentation, or without an effect on code ({len(described)})\n\n"
-        f"{table(('row', 'statement'), described)}"
+        f"{table(('row', 'statement', 'decision, or reason without a test'), described)}"
     )
+
+
+def _later(row: str) -> str:
+    draft, number = row.split("-")
+    for rows, of, reason in LATER_PARTS:
+        if draft == of and int(number) in rows:
+            return reason
+    return LATER.get(row, "not covered yet")
 
 
 BUILDERS = {

@@ -103,19 +103,20 @@ class TestEnds:
         assert hosts.find(label, uid=os.getuid()) is None
         host.close()
 
+    @pytest.mark.req("AA-149")
     def test_idle(self, make_rig, entries):
-        """Without entries and connections a session ends after idle_seconds, and not before."""
+        """Without entries and connections a session ends after idle_seconds, and nothing is signed before."""
         rig = make_rig(idle_seconds=60)
 
         async def scenario(rig):
             await one_call(rig, entries)
             await rig.pass_time(55)
-            before = len(rig.recorder._recording.table)
+            before = len(rig.recorder._recording.table), len(rig.vcons())
             await rig.pass_time(6)
             await rig.pass_time(3)
-            return before, len(rig.recorder._recording.table)
+            return before, (len(rig.recorder._recording.table), len(rig.vcons()))
 
-        assert run(rig, scenario) == (1, 0)
+        assert run(rig, scenario) == ((1, 0), (0, 1))
         assert causes(rig) == ["idle"]
 
     def test_open_connection_keeps_a_session(self, make_rig, entries):
