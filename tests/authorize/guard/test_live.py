@@ -18,7 +18,7 @@ GROWTH_KIB = 8192
 """What a process may grow by in 1,000 calls: remembered proofs, operations and journal caches are bounded, not free."""
 
 GROWTH_DESCRIPTORS = 64
-"""As GROWTH_KIB: one descriptor left in 16 calls is seen; one that a process opens late or holds for a moment is not."""
+"""As GROWTH_KIB: a descriptor left in 16 calls is seen; one that is opened late or held for a moment is not."""
 
 BINDING = [
     {
