@@ -16,12 +16,16 @@ SEVERITIES: tuple[Severity, ...] = ("info", "warning", "error")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a finding code means: usual severity, meaning, source section; `fatal` when reading stops there."""
+    """What a finding code means: usual severity, meaning, source section; `fatal` when reading stops there.
+
+    `change` says to a person what to write in place of what was found.
+    """
 
     severity: Severity
     meaning: str
     source: str
     fatal: bool = False
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)

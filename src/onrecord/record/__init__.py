@@ -1,1 +1,62 @@
-"""The record room: vCons, their checks and forms, the journal, the recorder. Import from its modules."""
+"""The record room: vCons, their checks and forms, the journal, the recorder.
+
+>>> from onrecord.record import Vcon, check
+>>> check(Vcon.new(uuid="01a19b83-0f20-8b33-832a-bc92ac6830cd").to_bytes()).version
+'0.5.0'
+
+What a program needs for vCons stands here and is loaded when it is first used; everything else is in the modules.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from onrecord.record.amendment import amend
+    from onrecord.record.checks.checker import check
+    from onrecord.record.forms import decrypt, encrypt, sign, verify
+    from onrecord.record.migration import migrate
+    from onrecord.record.redaction import Rules, redact
+    from onrecord.record.vcon.contents import Content
+    from onrecord.record.vcon.model import Vcon
+
+__all__ = [
+    "Content",
+    "Rules",
+    "Vcon",
+    "amend",
+    "check",
+    "decrypt",
+    "encrypt",
+    "migrate",
+    "redact",
+    "sign",
+    "verify",
+]
+
+_MODULES: Final = {
+    "Content": "vcon.contents",
+    "Rules": "redaction",
+    "Vcon": "vcon.model",
+    "amend": "amendment",
+    "check": "checks.checker",
+    "decrypt": "decryption",
+    "encrypt": "encryption",
+    "migrate": "migration",
+    "redact": "redaction",
+    "sign": "signing",
+    "verify": "signatures",
+}
+"""Where each name is defined."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onrecord.record.checks.checker import check
+from onrecord.record.checks.privacy import member_names
 from support.vcons import answer, decision, faults, findings, invocation, text, vcon
 
 TOKEN = "Bearer abcdefghijklmnopqrstuv"
@@ -71,6 +74,44 @@ class TestCredentials:
         assert faults(made) == [("url-userinfo", "error", "/events/0/body/see")]
         made = vcon(invocation(url="https://u@example.com/x", content_hash="sha512-" + "A" * 86))
         assert faults(made) == [("url-userinfo", "error", "/events/0/url")]
+
+    @pytest.mark.parametrize(
+        "place", ["https://example.com/bearer", "basic words", "sk-short", "ghp_x .eyJ AKIA"]
+    )
+    def test_texts_that_look_like_it(self, place):
+        """The beginning of a credential, or an address without user information, is none."""
+        assert faults(vcon(invocation(**json_body({"see": place, "url": "https://example.com/@x"})))) == []
+
+    @pytest.mark.parametrize("blank", [" ", "\t", "\n", "\u2003", " \r\n "])
+    def test_blanks(self, blank):
+        """Any white space may stand before a token, however the text of the file spells it."""
+        made = vcon(invocation(**json_body({"x": f"Bearer{blank}abcdefghijklmnopqrstuv"})))
+        for data in (text(made), json.dumps(made, ensure_ascii=False).encode()):
+            assert ("credential-found", "error", "/events/0/body/x") in findings(data)
+
+    def test_quoted_user_information(self):
+        """A quotation mark in the user information does not hide it."""
+        made = vcon(invocation(**json_body({"see": 'https://u"x:p@example.com/'})))
+        assert faults(made) == [("url-userinfo", "error", "/events/0/body/see")]
+
+    @given(
+        st.recursive(
+            st.none() | st.integers() | st.text(max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+            ),
+            max_leaves=15,
+        )
+    )
+    def test_member_names(self, value):
+        """The names of all members are found, at every depth."""
+        names = set()
+
+        def collect(pairs):
+            names.update(name for name, _ in pairs)
+
+        json.loads(json.dumps(value), object_pairs_hook=collect)
+        assert member_names(value) == names
 
     def test_validation(self):
         """The method of validation is named; four digits in a row are the data itself."""

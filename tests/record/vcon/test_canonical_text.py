@@ -30,8 +30,9 @@ class TestCanonicalText:
 
     @pytest.mark.parametrize(
         "value",
-        [1.0, [1e16], {"a": 1e-7}, 1e21, 5e-324, -0.0, {"\U00010000": 1, "\ufffd": 2}, ["x.0,", "e5,"], 0.1],
-    )
+        [1.0, [1e16], {"a": 1e-7}, 1e21, 5e-324, -0.0, {"\U00010000": 1, "\ufffd": 2}, ["x.0,", "e5,"], 0.1,
+         {"a": [-1e16]}, {"a": {"b": 1.5e300, "c": "x"}}, {"a": "0e0,", "b": -2e-9}, {"a": "1e5,"}],
+    )  # fmt: skip
     def test_edges(self, value):
         """Integral floats, exponents and names beyond the BMP are spelled as the reference spells them."""
         assert canonical_text(value) == rfc8785.dumps(value)

@@ -84,6 +84,23 @@ class TestRead:
         instants = Instants()
         assert instants.read(text) == instants.read(text)
 
+    @given(
+        st.lists(
+            st.sampled_from(
+                ["2026-11-02T12:00:00Z", "2026-11-02T12:00:00.000Z", "2026-11-02t12:00:60.5-01:00"]
+            )
+            | st.datetimes().map(lambda moment: moment.isoformat() + "Z")
+            | st.text(max_size=25)
+        )
+    )
+    def test_many_at_once(self, texts):
+        """Many dates at once are what each of them is alone, the first time and again."""
+        instants = Instants()
+        expected = [read(text) for text in texts]
+        assert instants.read_all(texts) == expected
+        assert instants.read_all(texts) == expected
+        assert [instants.read(text) for text in texts] == expected
+
     def test_memory_is_bounded(self):
         """A file with a different text in each date does not fill memory."""
         instants = Instants()

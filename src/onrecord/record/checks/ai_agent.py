@@ -14,6 +14,10 @@ from onrecord.record.vcon.event_types import MERGED, kind_of
 
 Entry = tuple[int, str]
 
+MAX_ABOVE: Final = 64
+"""Sessions above a session that a parent is looked for in. A sub-agent has one; where a file names more, an entry that
+is in none of the first ones is not called missing."""
+
 _HEX: Final = re.compile(r"[0-9a-f]+", re.ASCII)
 _HASH_DIGITS: Final = {"sha-256": 64, "sha-384": 96, "sha-512": 128}
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
@@ -130,7 +134,8 @@ class EntryTree:
                 continue
             parents = [(session, self._parent(session, parent_id)) for session in sessions]
             if all(parent is None for _, parent in parents):
-                if not self._context.redacted:
+                unsure = any(len(self._above.get(session, ())) > MAX_ABOVE for session in sessions)
+                if not self._context.redacted and not unsure:
                     self._context.add("parent-id-dangling", f"{pointer}/parent_id")
                 continue
             entry_id = entry.get("entry_id")
@@ -146,7 +151,7 @@ class EntryTree:
 
     def _parent(self, session: int, parent_id: str) -> Entry | None:
         """Return the entry that is meant: one of the same session, else one of the session above."""
-        for place in (session, *self._above.get(session, ())):
+        for place in (session, *self._above.get(session, ())[:MAX_ABOVE]):
             if (place, parent_id) in self._known:
                 return place, parent_id
         return None

@@ -3,16 +3,19 @@
     >>> CATALOGUE["uuid-missing"].severity
     'error'
 
-The rows stand in `catalogue.txt` beside this module.
+The rows stand in `catalogue.txt` beside this module, each with a line that says what to change.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
+from onrecord.base.errors import UsageError
 from onrecord.base.findings import Code, Severity, register
 
 STRICT: Final = frozenset(
@@ -35,8 +38,11 @@ _SEVERITIES: Final[Mapping[str, Severity]] = {"F": "error", "E": "error", "W": "
 
 def _read(text: str) -> Mapping[str, Code]:
     table: dict[str, Code] = {}
+    name = ""
     for line in text.splitlines():
-        if line and not line.startswith("#"):
+        if line.startswith(" "):
+            table[name] = replace(table[name], change=line.strip())
+        elif line and not line.startswith("#"):
             name, severity, source, meaning = line.split(" | ", 3)
             table[name] = Code(_SEVERITIES[severity], meaning, source, fatal=severity == "F")
     return MappingProxyType(table)
@@ -46,3 +52,19 @@ CATALOGUE: Final = _read((files(__package__) / "catalogue.txt").read_text(encodi
 """Every finding code of vCons and their forms (record.md 6)."""
 
 register(CATALOGUE)
+
+
+def known_code(name: str) -> Code:
+    """Return the entry of a code that a person named.
+
+    Raises `UsageError` with code "finding-code-unknown", whose hint names the nearest one.
+    """
+    try:
+        return CATALOGUE[name]
+    except KeyError:
+        near = difflib.get_close_matches(name[:80], CATALOGUE, n=3, cutoff=0.5)
+        raise UsageError(
+            "there is no finding of this code",
+            code="finding-code-unknown",
+            hint=f"did you mean {' or '.join(near)}?" if near else "docs/reference/findings.md lists them",
+        ) from None

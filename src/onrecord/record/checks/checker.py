@@ -21,6 +21,7 @@ from onrecord.record.checks.engine import Engine
 from onrecord.record.checks.events import EventChecks
 from onrecord.record.checks.indexes import check_indexes
 from onrecord.record.checks.privacy import check_privacy
+from onrecord.record.checks.profiles import rules_of
 from onrecord.record.checks.structure import (
     check_analyses,
     check_attachments,
@@ -30,19 +31,21 @@ from onrecord.record.checks.structure import (
     check_vcon,
     report_unlisted_extensions,
 )
+from onrecord.record.checks.suppression import NO_SUPPRESSIONS, Suppressions
 from onrecord.record.checks.tool_invocation import check_tool_invocation
-from onrecord.record.opening import ENCRYPTED, UNSIGNED, Form, open_form
+from onrecord.record.opening import UNSIGNED, Form, open_form
 from onrecord.record.operations import History
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.reader import MAX_BYTES, Document
-from onrecord.record.vcon.versions import ProfileError, profile_of, require_checked
+from onrecord.record.vcon.versions import profile_of
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found. `form` is None when reading stopped at a fatal finding.
+    """What a check found. `form` is None when reading stopped at a fatal finding, `version` when no vCon was read.
 
-    `left_out` counts findings beyond the cap, by severity. `history` holds the operations of tool-invocation.
+    `left_out` counts findings beyond the cap, by severity, and `suppressed` those that the caller did not want.
+    `history` holds the operations of tool-invocation.
     """
 
     form: str | None
@@ -51,6 +54,7 @@ class CheckResult:
     findings: tuple[Finding, ...]
     left_out: Mapping[Severity, int] = field(default_factory=dict)
     history: History | None = None
+    suppressed: int = 0
 
     @property
     def is_fatal(self) -> bool:
@@ -82,97 +86,108 @@ class CheckResult:
         return document
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How a file is to be checked."""
+
+    profile: str | None
+    strict: bool
+    max_bytes: int
+    suppress: Suppressions
+
+    def collector(self, layer: str | None) -> Collector:
+        return Collector(strict=self.strict, layer=layer, suppress=self.suppress)
+
+
 def check(
-    data: bytes, *, profile: str | None = None, strict: bool = False, max_bytes: int = MAX_BYTES
+    data: bytes,
+    *,
+    profile: str | None = None,
+    strict: bool = False,
+    max_bytes: int = MAX_BYTES,
+    suppress: Suppressions = NO_SUPPRESSIONS,
 ) -> CheckResult:
-    """Check a file in unsigned or signed form.
+    """Check a file in any form, against the rules of its own version of vCon core.
 
-    `profile` names the version of vCon core whose rules hold, instead of the file's own. `strict` raises the
-    warnings of record.md D-73 to errors. Signatures are not verified here: their structure is checked, and the
-    vCon inside like any other.
+    `profile` names the version whose rules hold instead. `strict` raises the warnings of record.md D-73 to errors.
+    `suppress` names findings that are only counted. Signatures are not verified here: their structure is checked,
+    and the vCon inside like any other. Of an encrypted file the envelope is checked; what is inside needs a key.
 
-    Raises `ProfileError` with code "profile-unsupported" for a version, or "form-unsupported" for a form, that this
-    release does not check, and `UsageError` with code "profile-unknown".
+    Raises `UsageError` with code "profile-unknown" if `profile` is no version of vCon core.
     """
     if profile is not None:
-        require_checked(profile_of({}, profile=profile))
+        profile_of({}, profile=profile)
     with paused_collection(len(data)):
-        return _check(data, profile=profile, strict=strict, max_bytes=max_bytes)
+        return _check(data, _Asked(profile, strict, max_bytes, suppress))
 
 
-def _check(data: bytes, *, profile: str | None, strict: bool, max_bytes: int) -> CheckResult:
+def _check(data: bytes, asked: _Asked) -> CheckResult:
     try:
-        form = open_form(data, max_bytes=max_bytes, strict=strict)
+        form = open_form(data, max_bytes=asked.max_bytes, strict=asked.strict, suppress=asked.suppress)
     except MalformedError as error:
-        return _refused(error, strict=strict)
-    if form.kind == ENCRYPTED:
-        raise ProfileError(
-            "the file is an encrypted vCon; this release checks unsigned and signed ones",
-            code="form-unsupported",
-            hint="decrypt it with the recipient's key and check the result",
-        )
+        return _refused(error, asked)
     envelope = form.envelope.in_order(form.envelope_document) if form.envelope is not None else ()
-    if form.payload is None:
-        if form.payload_error is None:
-            return CheckResult(form.kind, None, (), envelope, _counts(form))
-        inner = _refused(form.payload_error, strict=strict, layer="vcon")
-        return CheckResult(None, None, (), envelope + inner.findings, _counts(form))
-    return _check_payload(form, form.payload, envelope, profile=profile, strict=strict)
+    left_out, suppressed = _counts(form.envelope)
+    if form.payload is not None:
+        return _check_payload(form, form.payload, envelope, asked)
+    if form.payload_error is None:
+        return CheckResult(form.kind, None, (), envelope, left_out, suppressed=suppressed)
+    inner = _refused(form.payload_error, asked, layer="vcon")
+    return CheckResult(None, None, (), envelope + inner.findings, left_out, suppressed=suppressed)
 
 
-def _counts(form: Form, *collectors: Collector) -> dict[Severity, int]:
-    total: Counter[Severity] = Counter()
-    for collector in (form.envelope, *collectors):
+def _counts(*collectors: Collector | None) -> tuple[dict[Severity, int], int]:
+    """Return what was left out, by severity, and how many findings were suppressed."""
+    left_out: Counter[Severity] = Counter()
+    suppressed = 0
+    for collector in collectors:
         if collector is not None:
-            total.update(collector.left_out)
-    return dict(total)
+            left_out.update(collector.left_out)
+            suppressed += collector.suppressed
+    return dict(left_out), suppressed
 
 
-def _refused(error: MalformedError, *, strict: bool, layer: str | None = None) -> CheckResult:
-    collector = Collector(strict=strict, layer=layer)
+def _refused(error: MalformedError, asked: _Asked, *, layer: str | None = None) -> CheckResult:
+    collector = asked.collector(layer)
     pointer = error.where.pointer if error.where is not None else None
     collector.add(error.code, pointer or "")
     return CheckResult(None, None, (), collector.in_order(None))
 
 
 def _check_payload(
-    form: Form, document: Document, envelope: tuple[Finding, ...], *, profile: str | None, strict: bool
+    form: Form, document: Document, envelope: tuple[Finding, ...], asked: _Asked
 ) -> CheckResult:
-    collector = Collector(strict=strict, layer=None if form.kind == UNSIGNED else "vcon")
+    collector = asked.collector(None if form.kind == UNSIGNED else "vcon")
     for code, pointer in document.notes:
         collector.add(code, pointer)
+    if document.notes_left_out:
+        collector.left_out["warning"] += document.notes_left_out
     vcon: dict[str, Any] = document.value
-    version = profile_of(vcon, profile=profile)
-    require_checked(version)
-    history = check_model(vcon, collector, document.raw)
-    context_extensions = vcon.get("extensions")
-    extensions = (
-        tuple(name for name in context_extensions if isinstance(name, str))
-        if isinstance(context_extensions, list)
-        else ()
-    )
+    version = profile_of(vcon, profile=asked.profile)
+    context = Context(vcon, collector, profile=rules_of(version), forced=asked.profile is not None)
+    history = check_model(context, document.raw)
     findings = envelope + collector.in_order(vcon)
-    fatal = any(finding.fatal for finding in findings)
+    left_out, suppressed = _counts(form.envelope, collector)
     return CheckResult(
-        form=None if fatal else form.kind,
+        form=None if any(finding.fatal for finding in findings) else form.kind,
         version=version,
-        extensions=extensions,
+        extensions=context.listed,
         findings=findings,
-        left_out=_counts(form, collector),
+        left_out=left_out,
         history=history,
+        suppressed=suppressed,
     )
 
 
-def check_model(vcon: Mapping[str, Any], collector: Collector, raw: bytes) -> History | None:
-    """Check a parsed vCon of the present version. `raw` is its text; findings go to `collector`.
+def check_model(context: Context, raw: bytes) -> History | None:
+    """Check a parsed vCon. `raw` is its text; findings go to the collector of the context.
 
     An extension in `critical` that is not supported ends the check there, for nothing in such a vCon may be relied
     on (record.md 2.8).
     """
-    context = Context(vcon, collector)
     engine = Engine(context)
     check_vcon(context, engine)
-    if collector.has("critical-unsupported"):
+    if context.collector.has("critical-unsupported"):
         return None
     check_parties(context, engine)
     check_sessions(context, engine)

@@ -2,37 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from onrecord.base.findings import Severity
 from onrecord.record.checks.collector import Collector
-from onrecord.record.checks.values import Values
-from onrecord.record.vcon.instants import Instants
+from onrecord.record.checks.groups import Group, Grouped, Place, grouped
+from onrecord.record.checks.profiles import Profile, newest
+from onrecord.record.checks.value_rules import Values
+from onrecord.record.vcon.instants import Instant, Instants
+
+_INTEGERS: Final = frozenset([int])
 
 ARRAYS: Final = ("parties", "sessions", "events", "dialog", "analysis", "attachments")
 """The arrays of a vCon."""
 
-Place = tuple[int, dict[str, Any]]
-
 
 class Context:
-    """One unsigned vCon under check. Elements that are no objects are left out of the arrays, their places stay."""
+    """One unsigned vCon under check. Elements that are no objects are left out of the arrays, their places stay.
 
-    def __init__(self, vcon: Mapping[str, Any], collector: Collector) -> None:
+    `profile` holds the rules of its version, the newest unless given; `forced` says that the caller chose it. `listed`
+    are its extensions as they stand there, `extensions` the same to ask for one.
+    """
+
+    def __init__(
+        self,
+        vcon: Mapping[str, Any],
+        collector: Collector,
+        *,
+        profile: Profile | None = None,
+        forced: bool = False,
+    ) -> None:
         self.vcon = vcon
         self.collector = collector
-        self.add = collector.add
+        self.profile = profile or newest()
+        self.forced = forced
         self.instants = Instants()
         self.sizes = {name: len(items) if isinstance(items := vcon.get(name), list) else 0 for name in ARRAYS}
         self.values = Values(self.sizes, self.instants)
         self.used: set[str] = set()
         self.redacted = any(_is_reference(vcon.get(name)) for name in ("redacted_from", "redacted"))
         listed = vcon.get("extensions")
-        self.extensions: tuple[str, ...] = (
+        self.listed: tuple[str, ...] = (
             tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
         )
+        self.extensions = frozenset(self.listed)
         self._elements: dict[str, list[Place]] = {}
+        self._grouped: dict[str, Grouped] = {}
+        self._instants: dict[tuple[int, str], Sequence[Instant | None]] = {}
         self._targets: dict[tuple[int, str], frozenset[int]] = {}
+
+    def add(
+        self,
+        code: str,
+        pointer: str,
+        *,
+        severity: Severity | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add a finding with the severity that it has in this version. `severity` is that of a rule, if it has one."""
+        severities = self.profile.severities
+        if code in severities:
+            severity = severities[code]
+            if severity is None:
+                return
+        self.collector.add(code, pointer, severity=severity, data=data)
 
     def elements(self, name: str) -> list[Place]:
         """Return index and object of each element of an array that is an object with members."""
@@ -47,9 +81,43 @@ class Context:
             self._elements[name] = found
         return found
 
+    def grouped(self, name: str) -> Grouped:
+        """Return the same elements in groups."""
+        found = self._grouped.get(name)
+        if found is None:
+            found = self._grouped[name] = grouped(self.elements(name))
+        return found
+
+    def instants_of(self, group: Group, member: str) -> Sequence[Instant | None]:
+        """Return what a member's strings say as date-times, in the order of the group."""
+        key = (id(group), member)
+        found = self._instants.get(key)
+        if found is None:
+            found = self._instants[key] = self.instants.read_all(group.columns[member])
+        return found
+
+    def moments(self, name: str, member: str) -> list[int | None]:
+        """Return the nanoseconds of a member of each element of an array, None where there is no date-time."""
+        found: list[int | None] = [None] * self.sizes[name]
+        groups, rest = self.grouped(name)
+        for group in groups:
+            if member in group.names:
+                if set(map(type, group.columns[member])) == {str}:
+                    for index, instant in zip(group.indices, self.instants_of(group, member), strict=True):
+                        if instant is not None:
+                            found[index] = instant[0]
+                else:
+                    for index, value in zip(group.indices, group.columns[member], strict=True):
+                        found[index] = self.instants.ns(value)
+        for index, item in rest:
+            found[index] = self.instants.ns(item.get(member))
+        return found
+
     def hold(self, name: str, index: int, item: dict[str, Any]) -> None:
         """Make one element the only one of its array that the checks see, at its index."""
         self._elements[name] = [(index, item)] if item else []
+        self._grouped.pop(name, None)
+        self._instants.clear()
 
     def element(self, name: str, index: Any) -> dict[str, Any] | None:
         """Return the object that an index points at, or None. `{}` is returned as it is."""
@@ -77,6 +145,8 @@ def indices(value: Any) -> tuple[int, ...]:
     if type(value) is int:
         return (value,)
     if type(value) is list:
+        if _INTEGERS.issuperset(map(type, value)):
+            return tuple(value)
         return tuple(int(item) for item in value if type(item) is int or _integral(item))
     return (int(value),) if _integral(value) else ()
 

@@ -108,6 +108,9 @@ transfer_target | X X X X
 consultation    | X X X X
 target_session  | X X X X
 """
+DECISION_COLUMNS: Final = frozenset(["once", "standing", "once-other", "standing-other", "unclear"])
+"""Columns of policy decisions: how long they last, for the operation defined or another, or neither."""
+
 CONTENT_LEVELS: Final[Mapping[str, str]] = {
     name: "O" if name in ("tool-pending", "tool-timeout", "tool-cancel") else "S"
     for name in TI_EVENT_TYPES

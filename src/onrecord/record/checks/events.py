@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Any
 
-from onrecord.base.namespaces import AI_AGENT_EXTENSION, NS, POLICY_DECISION, TOOL_INVOCATION_EXTENSION
+from onrecord.base.namespaces import AI_AGENT_EXTENSION, POLICY_DECISION, TOOL_INVOCATION_EXTENSION
 from onrecord.record.checks.content import check_content
 from onrecord.record.checks.context import Context, indices
 from onrecord.record.checks.engine import Engine
 from onrecord.record.checks.event_tables import CONTENT_LEVELS, EVENT
+from onrecord.record.checks.proofs import Proofs
+from onrecord.record.checks.targets import decision_column, is_other_operation, server_faults
 from onrecord.record.checks.values import type_name
-from onrecord.record.operations import OPERATION
 from onrecord.record.vcon.event_types import AMBIGUOUS, MERGED, kind_of, own_session_name
-
-HOST: Final = "!host"
-"""Server name of tools that the host itself offers (TI 6.1.8)."""
-
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)([^?#]*)(.*)", re.ASCII | re.DOTALL)
-_DEFINES_NO_SERVERS: Final = frozenset([AI_AGENT_EXTENSION, TOOL_INVOCATION_EXTENSION, NS])
 
 
 class EventChecks:
@@ -27,12 +21,11 @@ class EventChecks:
     def __init__(self, context: Context, engine: Engine) -> None:
         self._context = context
         self._engine = engine
-        self._foreign_servers = any(name not in _DEFINES_NO_SERVERS for name in context.extensions)
 
     def run(self) -> None:
         """Check every event. Unknown types are reported and otherwise left alone (record.md D-14)."""
         extensions = frozenset(self._context.extensions)
-        for index, event in self._context.elements("events"):
+        for index, event in Proofs(self._context, self._engine).unproven_events():
             pointer = f"/events/{index}"
             kind = kind_of(event, extensions)
             if kind is None:
@@ -49,9 +42,9 @@ class EventChecks:
                 self._ai_agent(event, pointer)
             elif kind == AMBIGUOUS:
                 self._context.add("tool-result-ambiguous", pointer)
-                self._engine.values_only(EVENT, event, pointer)
+                self._engine.values_only(EVENT.name, event, pointer)
             else:
-                self._engine.run(EVENT, f"core {event['type']}", event, pointer)
+                self._engine.run(EVENT.name, f"core {event['type']}", event, pointer)
 
     def _untyped(self, event: dict[str, Any], pointer: str) -> None:
         name = event.get("type")
@@ -79,7 +72,7 @@ class EventChecks:
 
     def _ai_agent(self, event: dict[str, Any], pointer: str) -> None:
         self._context.used.add(AI_AGENT_EXTENSION)
-        view = self._engine.run(EVENT, f"{AI_AGENT_EXTENSION} {event['type']}", event, pointer)
+        view = self._engine.run(EVENT.name, f"{AI_AGENT_EXTENSION} {event['type']}", event, pointer)
         if event["type"] == "tool-result":
             status, is_error = view.get("status"), view.get("is_error")
             if (status == "success" and is_error is True) or (status == "error" and is_error is False):
@@ -91,7 +84,7 @@ class EventChecks:
         self._context.used.add(TOOL_INVOCATION_EXTENSION)
         name = event["type"]
         variant = self._decision_variant(event, pointer) if name == POLICY_DECISION else name
-        view = self._engine.run(EVENT, f"{TOOL_INVOCATION_EXTENSION} {variant}", event, pointer)
+        view = self._engine.run(EVENT.name, f"{TOOL_INVOCATION_EXTENSION} {variant}", event, pointer)
         if "dialog" in view:
             self._context.add("event-dialog-member", f"{pointer}/dialog")
         if name != POLICY_DECISION:
@@ -106,26 +99,11 @@ class EventChecks:
             self._server(view.get("server"), f"{pointer}/server")
 
     def _decision_variant(self, event: dict[str, Any], pointer: str) -> str:
-        """Return the column of a policy decision; the target columns hold for its one defined operation only."""
-        operation = event.get("operation")
-        other = isinstance(operation, str) and operation not in ("", OPERATION)
-        if other:
+        if is_other_operation(event):
             self._context.add("operation-unknown", f"{pointer}/operation")
-        life = event.get("policy_life")
-        if life not in ("once", "standing"):
-            return "unclear"
-        return f"{life}-other" if other else str(life)
+        return decision_column(event)
 
     def _server(self, server: Any, pointer: str) -> None:
-        if not isinstance(server, str):
-            return
-        if server.startswith("!"):
-            if server != HOST and not self._foreign_servers:
-                self._context.add("server-reserved", pointer)
-            return
-        match = _URL.fullmatch(server)
-        if match is not None:
-            if "@" in match[1]:
-                self._context.add("server-url-secret", pointer)
-            if match[3]:
-                self._context.add("server-url-form", pointer)
+        if isinstance(server, str):
+            for code in server_faults(server, self._context.extensions):
+                self._context.add(code, pointer)

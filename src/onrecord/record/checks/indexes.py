@@ -2,50 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from onrecord.record.checks.context import Context, dialog_parties, event_sessions, indices
 from onrecord.record.checks.graphs import components
+from onrecord.record.checks.groups import Group
+from onrecord.record.checks.values import is_uint
 from onrecord.record.vcon.event_types import KNOWN_EVENTS
 
 MAX_LISTED = 20
 """Parties named in the data of one finding; the rest is told by their number."""
 
+MAX_COMPARED = 10_000_000
+"""Parties compared for the second and further sessions that a dialog is in: a part of a second. A file may put every
+dialog into every session, which would take the product; the sessions that were not compared with everything say so."""
+
 _CONSULTING = ("consultation-start", "consultative-transfer", "transfer-abandoned")
 _SETTABLE = ("recording", "recording-set", "text")
 _REACHABLE = (*_SETTABLE, "incomplete")
+_TRANSFER_REFERENCES = {
+    "original": _SETTABLE,
+    "consultation": _REACHABLE,
+    "target_dialog": _REACHABLE,
+    "target-dialog": _REACHABLE,
+}
+_RELATIONS = frozenset(
+    [
+        "originator",
+        "session_id",
+        "recordings",
+        "recording_set",
+        *_TRANSFER_REFERENCES,
+    ]
+)
+"""Members of a dialog that stand in a relation to others."""
 
 
 class _Span:
-    """A session's interval in nanoseconds, its parties, and what was found missing."""
+    """What a session says it covers, and what its dialogs and events come to. Times are in nanoseconds."""
 
-    __slots__ = ("end", "listed", "missing", "start", "uncovered")
+    __slots__ = ("_parties", "ends", "lasts_until", "not_compared", "seen", "start", "starts")
 
     def __init__(self, context: Context, session: Mapping[str, Any]) -> None:
         self.start = context.instants.ns(session.get("start"))
-        length = _length(session.get("duration"))
-        self.end = self.start + length if self.start is not None and length is not None else None
+        length = length_ns(session.get("duration"))
+        self.lasts_until = self.start + length if self.start is not None and length is not None else None
         parties = session.get("parties")
-        self.listed: frozenset[int] | None = (
-            frozenset(indices(parties)) if isinstance(parties, list) else None
-        )
-        self.missing: set[int] = set()
-        self.uncovered = False
+        self._parties = frozenset(indices(parties)) if isinstance(parties, list) else None
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.seen: set[int] = set()
+        self.not_compared = 0
 
-    def cover(self, start: int | None, end: int | None, parties: Iterable[int]) -> None:
-        """Take a dialog or event of the session."""
-        if start is not None and self.start is not None and end is not None:
-            low, high = (start, end) if start <= end else (end, start)
-            if low < self.start or (self.end is not None and high > self.end):
-                self.uncovered = True
-        if self.listed is not None:
-            for party in parties:
-                if party not in self.listed:
-                    self.missing.add(party)
+    @property
+    def is_exceeded(self) -> bool:
+        """Say whether something began before the session or lasted longer."""
+        if self.start is None or not self.starts:
+            return False
+        if min(chain(self.starts, self.ends)) < self.start:
+            return True
+        return self.lasts_until is not None and max(chain(self.starts, self.ends)) > self.lasts_until
+
+    @property
+    def missing(self) -> list[int]:
+        """Return the parties that take part and are not listed."""
+        return [] if self._parties is None else sorted(self.seen - self._parties)
 
 
-def _length(duration: Any) -> int | None:
+def length_ns(duration: Any) -> int | None:
+    """Return a duration in nanoseconds, None for what is none."""
     if type(duration) is int:
         return duration * 1_000_000_000 if -(10**15) < duration < 10**15 else None
     if type(duration) is float and -1e15 < duration < 1e15:
@@ -57,44 +84,118 @@ def check_indexes(context: Context) -> None:
     """Check sessions against their dialogs and events, and the references between dialogs and events."""
     _check_session_references(context)
     spans = {index: _Span(context, session) for index, session in context.elements("sessions")}
-    referenced = _dialog_sessions(context)
-    for index, dialog in context.elements("dialog"):
-        sessions = referenced.get(index, ())
-        if not sessions and context.sizes["sessions"]:
-            context.add("dialog-unreferenced", f"/dialog/{index}")
-        if sessions:
-            start = context.instants.ns(dialog.get("start"))
-            length = _length(dialog.get("duration"))
-            end = start if start is None or length is None else start + length
-            parties = dialog_parties(dialog)
-            for session in sessions:
-                if session in spans:
-                    spans[session].cover(start, end, parties)
-        _check_dialog(context, index, dialog)
-    for _, event in context.elements("events"):
-        name = event.get("type")
-        if type(name) is str and name in KNOWN_EVENTS:
-            moment = context.instants.ns(event.get("time"))
-            party = indices(event.get("party"))
-            for session in event_sessions(event):
-                if session in spans:
-                    spans[session].cover(moment, moment, party)
+    _take_dialogs(context, spans)
+    _take_events(context, spans)
     for index, span in spans.items():
-        if span.uncovered:
+        if span.is_exceeded:
             context.add("session-time", f"/sessions/{index}")
-        if span.missing:
-            data = {"parties": sorted(span.missing)[:MAX_LISTED]}
+        missing = span.missing
+        if missing or span.not_compared:
+            data: dict[str, Any] = {"parties": missing[:MAX_LISTED]}
+            if span.not_compared:
+                data["dialogs_not_compared"] = span.not_compared
             context.add("session-party-missing", f"/sessions/{index}/parties", data=data)
     _check_transfer_events(context)
 
 
-def _dialog_sessions(context: Context) -> dict[int, list[int]]:
-    """Return the sessions that list each dialog."""
-    found: dict[int, list[int]] = {}
+def _take_dialogs(context: Context, spans: Mapping[int, _Span]) -> None:
+    starts = context.moments("dialog", "start")
+    ends = _ends(context, starts)
+    parties = _parties_of_dialogs(context)
+    listed: set[int] = set()
+    free = MAX_COMPARED + sum(map(len, parties))
     for index, session in context.elements("sessions"):
-        for dialog in set(indices(session.get("dialog"))):
-            found.setdefault(dialog, []).append(index)
+        span = spans[index]
+        own = [dialog for dialog in set(indices(session.get("dialog"))) if 0 <= dialog < len(starts)]
+        listed.update(own)
+        span.starts += [start for start in map(starts.__getitem__, own) if start is not None]
+        span.ends += [end for end in map(ends.__getitem__, own) if end is not None]
+        lists = [parties[dialog] for dialog in own]
+        free -= sum(map(len, lists))
+        if free >= 0:
+            span.seen.update(chain.from_iterable(lists))
+        else:
+            span.not_compared = len(own)
+    if context.sizes["sessions"] and len(listed) < len(starts):
+        for index, _ in context.elements("dialog"):
+            if index not in listed:
+                context.add("dialog-unreferenced", f"/dialog/{index}")
+    groups, rest = context.grouped("dialog")
+    related = [index for group in groups if not _RELATIONS.isdisjoint(group.names) for index in group.indices]
+    for index in (*related, *(index for index, _ in rest)):
+        check_relations(context, index, context.vcon["dialog"][index])
+
+
+def _parties_of_dialogs(context: Context) -> list[Sequence[int]]:
+    found: list[Sequence[int]] = [()] * context.sizes["dialog"]
+    groups, rest = context.grouped("dialog")
+    for group in groups:
+        column = group.columns.get("parties", ())
+        if {list}.issuperset(map(type, column)) and {int}.issuperset(map(type, chain.from_iterable(column))):
+            for index, parties in zip(group.indices, column, strict=False):
+                found[index] = parties
+        else:
+            for index in group.indices:
+                found[index] = dialog_parties(context.vcon["dialog"][index])
+    for index, dialog in rest:
+        found[index] = dialog_parties(dialog)
     return found
+
+
+def _ends(context: Context, starts: Sequence[int | None]) -> list[int | None]:
+    ends = list(starts)
+    groups, rest = context.grouped("dialog")
+    timed = [index for group in groups if "duration" in group.names for index in group.indices]
+    for index in (*timed, *(index for index, _ in rest)):
+        start = starts[index]
+        if start is not None:
+            ends[index] = start + (length_ns(context.vcon["dialog"][index].get("duration")) or 0)
+    return ends
+
+
+def _take_events(context: Context, spans: Mapping[int, _Span]) -> None:
+    moments = context.moments("events", "time")
+    groups, rest = context.grouped("events")
+    for group in groups:
+        if group.type in KNOWN_EVENTS and not _take_alike(group, spans, moments):
+            items = context.vcon["events"]
+            for index in group.indices:
+                _take_event(items[index], spans, moments[index])
+    for index, event in rest:
+        if type(event.get("type")) is str and event["type"] in KNOWN_EVENTS:
+            _take_event(event, spans, moments[index])
+
+
+def _take_event(event: Mapping[str, Any], spans: Mapping[int, _Span], moment: int | None) -> None:
+    party: Any = event.get("party")
+    taking_part = int(party) if is_uint(party) else None
+    for session in event_sessions(event):
+        span = spans.get(session)
+        if span is not None:
+            if moment is not None:
+                span.starts.append(moment)
+            if taking_part is not None:
+                span.seen.add(taking_part)
+
+
+def _take_alike(group: Group, spans: Mapping[int, _Span], moments: Sequence[int | None]) -> bool:
+    """Take events that are all of one session and name it in one way. Returns whether they are."""
+    sessions = group.columns.get("sessions") or group.columns.get("session") or ()
+    parties = group.columns.get("party", ())
+    first = sessions[0] if sessions else None
+    own = first[0] if type(first) is list and len(first) == 1 else first
+    if type(own) is not int or sessions.count(first) < len(sessions):
+        return False
+    # What is equal to a list of one number may still hold true, or the number as a float.
+    kinds = set(map(type, chain.from_iterable(sessions) if type(first) is list else sessions))
+    if kinds != {int} or not {int}.issuperset(map(type, parties)):
+        return False
+    span = spans.get(own)
+    if span is not None:
+        own_moments = map(moments.__getitem__, group.indices)
+        span.starts += [moment for moment in own_moments if moment is not None]
+        span.seen.update(filter(is_uint, set(parties)))
+    return True
 
 
 def _check_session_references(context: Context) -> None:
@@ -115,7 +216,8 @@ def _check_session_references(context: Context) -> None:
             context.add("session-cycle", f"/sessions/{index}/sessions/{position}")
 
 
-def _check_dialog(context: Context, index: int, dialog: Mapping[str, Any]) -> None:
+def check_relations(context: Context, index: int, dialog: Mapping[str, Any]) -> None:
+    """Check what a dialog says of others: its originator, its session ids, its set, what it transfers."""
     originator, parties = dialog.get("originator"), dialog.get("parties")
     if originator is not None and parties is not None:
         first = dialog_parties(dialog)[:1]
@@ -134,15 +236,18 @@ def _check_dialog(context: Context, index: int, dialog: Mapping[str, Any]) -> No
             ):
                 context.add("recording-set-mismatch", f"/dialog/{index}")
     elif kind == "transfer":
-        for name, allowed in (
-            ("original", _SETTABLE),
-            ("consultation", _REACHABLE),
-            ("target_dialog", _REACHABLE),
-        ):
-            for target in indices(dialog.get(name)):
-                other = context.element("dialog", target)
-                if other and other.get("type") not in allowed:
-                    context.add("transfer-reference-type", f"/dialog/{index}/{name}")
+        for name, allowed in _TRANSFER_REFERENCES.items():
+            if dialog.get(name) is not None:
+                _check_reference(context, dialog[name], f"/dialog/{index}/{name}", allowed)
+
+
+def _check_reference(context: Context, value: Any, pointer: str, allowed: tuple[str, ...]) -> None:
+    """Check what a transfer refers to: one dialog, or in older versions several."""
+    for position, target in enumerate(value if isinstance(value, list) else [value]):
+        other = context.element("dialog", target) if is_uint(target) else None
+        if other and other.get("type") not in allowed:
+            place = f"{pointer}/{position}" if isinstance(value, list) else pointer
+            context.add("transfer-reference-type", place)
 
 
 def _check_recording_set(context: Context, index: int, dialog: Mapping[str, Any]) -> None:

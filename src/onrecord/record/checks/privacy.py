@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from onrecord.base.findings import Severity
@@ -14,15 +15,17 @@ from onrecord.record.credentials import (
     Pattern,
     Span,
     active_patterns,
-    find,
     is_credential_name,
     is_replaced,
+    search,
     spans,
 )
 from onrecord.record.vcon.event_types import TI_EVENTS, kind_of
+from onrecord.record.vcon.paths import Path, pointer_of
 from onrecord.record.vcon.pointers import step
 
 _INDEX_TYPES: Final = {int}
+_CONTAINERS: Final = frozenset([dict, list])
 _FOUR_DIGITS: Final = re.compile(r"\d{4}")
 _URL_MEMBERS: Final = frozenset(["url"])
 _OWN_URL_RULE: Final = frozenset(["server"])
@@ -36,21 +39,65 @@ _CODES: Final = {"text": "credential-found", "member": "credential-key", "url": 
 
 
 def check_privacy(context: Context, raw: bytes) -> None:
-    """Search every value of the vCon. `raw` is its text, which tells which patterns can occur at all."""
-    patterns = active_patterns(raw)
-    has_states = b"requestState" in raw or b"\\u" in raw
-    plain = _Search(context, patterns, None)
-    for name in ARRAYS:
-        if name == "events":
-            strict = _Search(context, patterns, "error")
-            for index, event in context.elements(name):
-                search = strict if _is_tool_event(context, event) else plain
-                search.event(event, index, has_states=has_states)
-        else:
-            for index, element in context.elements(name):
-                plain.element(element, name, index)
+    """Search every value of the vCon. `raw` is its text, which tells which patterns can occur at all.
+
+    Nearly every file is clean, and is known to be from its text and the names of its members.
+    """
     for index, party in context.elements("parties"):
         _check_validation(context, party, index)
+    patterns = active_patterns(raw)
+    names = _all_names(context)
+    if patterns or any(map(is_credential_name, names)):
+        _search_all(context, patterns)
+    if _REQUEST_STATE in names:
+        for index, event in context.elements("events"):
+            severity = _severity_in(context, event)
+            _check_request_state(context, event, f"/events/{index}", severity)
+    if not _TASK_NAMES.isdisjoint(names):
+        for index, event in context.elements("events"):
+            if event.get("type") == "tool-pending":
+                _check_tasks(context, event, f"/events/{index}")
+
+
+def _all_names(context: Context) -> set[str]:
+    """Return the names of all members in the vCon. Columns without objects and arrays are not entered."""
+    names: set[str] = set()
+    inside: list[Any] = []
+    for array in ARRAYS:
+        groups, rest = context.grouped(array)
+        for group in groups:
+            names |= group.names
+            for column in group.columns.values():
+                if not _CONTAINERS.isdisjoint(map(type, column)):
+                    inside += column
+        inside += [element for _, element in rest]
+    inside.append({name: value for name, value in context.vcon.items() if name not in ARRAYS})
+    return names | member_names(inside)
+
+
+def member_names(value: Any) -> set[str]:
+    """Return the names of all members of all objects in a JSON value.
+
+    It goes from level to level with the interpreter's own loops, since it is on the way of every check.
+    """
+    names: set[str] = set()
+    level = [value]
+    while level:
+        objects = [item for item in level if type(item) is dict]
+        arrays = [item for item in level if type(item) is list]
+        names.update(chain.from_iterable(set(map(tuple, objects))))
+        items = chain(chain.from_iterable(map(dict.values, objects)), chain.from_iterable(arrays))
+        level = [item for item in items if type(item) in _CONTAINERS]
+    return names
+
+
+def _search_all(context: Context, patterns: tuple[Pattern, ...]) -> None:
+    plain = _Search(context, patterns, None)
+    strict = _Search(context, patterns, "error")
+    for name in ARRAYS:
+        for index, element in context.elements(name):
+            own = strict if name == "events" and _is_tool_event(context, element) else plain
+            own.element(element, name, index)
     rest = {name: value for name, value in context.vcon.items() if name not in ARRAYS}
     plain.value(rest, "")
 
@@ -59,12 +106,13 @@ def check_element(
     context: Context, array: str, index: int, element: Mapping[str, Any], patterns: tuple[Pattern, ...]
 ) -> None:
     """Search one element of an array."""
+    severity = _severity_in(context, element) if array == "events" else None
+    _Search(context, patterns, severity).element(element, array, index)
     if array == "events":
-        severity: Severity | None = "error" if _is_tool_event(context, element) else None
-        _Search(context, patterns, severity).event(element, index, has_states=True)
-        return
-    _Search(context, patterns, None).element(element, array, index)
-    if array == "parties":
+        _check_request_state(context, element, f"/events/{index}", severity)
+        if element.get("type") == "tool-pending":
+            _check_tasks(context, element, f"/events/{index}")
+    elif array == "parties":
         _check_validation(context, element, index)
 
 
@@ -89,6 +137,11 @@ def _is_tool_event(context: Context, event: Mapping[str, Any]) -> bool:
     return kind != "tool-result" or kind_of(event, context.extensions) != AI_AGENT_EXTENSION
 
 
+def _severity_in(context: Context, event: Mapping[str, Any]) -> Severity | None:
+    """Return the severity of what is found in an event: tool events are held to more than what was imported."""
+    return "error" if _is_tool_event(context, event) else None
+
+
 def _check_validation(context: Context, party: Mapping[str, Any], index: int) -> None:
     validation = party.get("validation")
     if type(validation) is str and _FOUR_DIGITS.search(validation):
@@ -105,14 +158,6 @@ class _Search:
         self._patterns = patterns
         self._severity = severity
         self._harmless: set[str] = set()
-
-    def event(self, event: Mapping[str, Any], index: int, *, has_states: bool) -> None:
-        """Search an event, for protocol state too."""
-        self.element(event, "events", index)
-        if event.get("type") == "tool-pending":
-            _check_tasks(self._context, event, f"/events/{index}")
-        if has_states:
-            _check_request_state(self._context, event, f"/events/{index}", self._severity)
 
     def element(self, element: Mapping[str, Any], array: str, index: int) -> None:
         """Search an element. Most of its members are short strings, and most files hold nothing."""
@@ -152,7 +197,7 @@ class _Search:
 
     def value(self, value: Any, pointer: str) -> None:
         """Search a value with everything in it."""
-        for hit in find(value, pointer=pointer, patterns=self._patterns):
+        for hit in search(value, pointer=pointer, patterns=self._patterns):
             self._add(hit.kind, hit.pointer, hit.pattern)
 
     def _add(self, kind: str, pointer: str, pattern: str) -> None:
@@ -173,13 +218,11 @@ def _check_tasks(context: Context, event: Mapping[str, Any], pointer: str) -> No
 def _check_request_state(
     context: Context, event: Mapping[str, Any], pointer: str, severity: Severity | None
 ) -> None:
-    work: list[tuple[Any, str]] = [(event, pointer)]
+    work: list[tuple[Any, Path]] = [(event, None)]
     while work:
-        value, place = work.pop()
-        if type(value) is dict:
-            for name, member in value.items():
-                if name == _REQUEST_STATE and member is not None:
-                    context.add("request-state-recorded", place + step(name), severity=severity)
-                work.append((member, place + step(name)))
-        elif type(value) is list:
-            work += [(member, place + step(number)) for number, member in enumerate(value)]
+        value, path = work.pop()
+        if type(value) is dict and value.get(_REQUEST_STATE) is not None:
+            place = pointer_of((path, _REQUEST_STATE), pointer)
+            context.add("request-state-recorded", place, severity=severity)
+        entries: Iterable[tuple[Any, Any]] = value.items() if type(value) is dict else enumerate(value)
+        work += [(member, (path, key)) for key, member in entries if type(member) in _CONTAINERS]

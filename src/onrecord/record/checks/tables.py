@@ -1,16 +1,20 @@
 """The tables of vCon core 0.5.0 and of ai_agent's objects, as data: what a later version changes, it changes here.
 
 One line is one member: name, kind of its value (see `values`), level in each column.
-Levels: M must be present, S should, O may, X must not, D is discouraged, C follows the content rules, - says nothing.
+Levels: M must be present, S should, O may, X must not, D is discouraged, C follows the content rules, A must be present
+if there are dialogs (record.md D-11), - says nothing. What older versions say otherwise is in `profiles`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from onrecord.record.vcon.names import CONTENT_ALIASES, TRANSFER_ALIASES, VCON_ALIASES
+
+HISTORY_ALIASES: Final = {"dtmf": "button"}
+"""Member of a Party_History of core-01 (record.md 1.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,9 @@ class Table:
 
     `kinds` maps a member to the kind of its value, `levels` a variant (a column) to the level of each member.
     `inner` maps members that are objects of their own, or arrays of them ("Range[]"), to the table they follow.
-    `aliases` are names of older versions. A `closed` object admits no other member, an `is_open` one any.
+    `aliases` are names of other versions for a member. A `closed` object admits no other member, an `is_open` one any.
+    `remarks` are findings, code and data, that a name alone gives in the version whose table this is; `spelled` are the
+    names that its members have in that version, where they are not those of the table.
     """
 
     name: str
@@ -30,6 +36,8 @@ class Table:
     ai_agent: frozenset[str] = frozenset()
     closed: bool = False
     is_open: bool = False
+    remarks: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    spelled: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_table(
@@ -42,7 +50,10 @@ def read_table(
     closed: bool = False,
     is_open: bool = False,
 ) -> Table:
-    """Read a table from its text: one member a line, a level for each of `columns`, or one for all."""
+    """Read a table from its text: one member a line, a level for each of `columns`, or one for all.
+
+    Of `aliases` those are kept that stand for a member of the table.
+    """
     variants = columns.split() or [""]
     kinds: dict[str, str] = {}
     inner: dict[str, str] = {}
@@ -61,7 +72,7 @@ def read_table(
         kinds=kinds,
         levels=levels,
         inner=inner,
-        aliases=aliases or {},
+        aliases={name: member for name, member in (aliases or {}).items() if member in kinds},
         ai_agent=frozenset(ai_agent.split()),
         closed=closed,
         is_open=is_open,
@@ -146,7 +157,7 @@ DIALOG: Final = read_table(
     encoding        | string           | C X C X X
     content_hash    | content-hash     | C X C X X
     disposition     | enum disposition | D D D D M
-    session_id      | session-id       | O O O X O
+    session_id      | session-ids      | O O O X O
     party_history   | Party_History[]  | O O O X O
     transferee      | index parties    | X X X S X
     transferor      | index parties    | X X X S X
@@ -165,12 +176,15 @@ DIALOG: Final = read_table(
     aliases={**CONTENT_ALIASES, **TRANSFER_ALIASES},
     ai_agent="model_id token_usage entry_id parent_id",
 )
+CONTENT_TYPES: Final = ("recording", "text")
+"""Types of dialogs that have content."""
+
 ATTACHMENT: Final = read_table(
     "Attachment",
     """
     start        | date          | M
     party        | index parties | M
-    dialog       | index dialog  | -
+    dialog       | index dialog  | A
     purpose      | string        | O
     mediatype    | mediatype     | C
     filename     | string        | O
@@ -214,9 +228,10 @@ _OBJECTS: Final = (
         """
         party  | index parties | M
         time   | date          | M
-        event  | string        | M
+        event  | party-event   | M
         button | string        | O
         """,
+        aliases=HISTORY_ALIASES,
     ),
     read_table(
         "Redacted",

@@ -20,7 +20,7 @@ def check_tool_invocation(context: Context) -> History | None:
         return None
     events = context.vcon.get("events")
     history = read_operations(
-        events if isinstance(events, list) else (), extensions=context.extensions, instants=context.instants
+        events if isinstance(events, list) else (), extensions=context.listed, instants=context.instants
     )
     for remark in history.remarks:
         pointer = f"/events/{remark.event}"
@@ -38,12 +38,10 @@ def check_tool_invocation(context: Context) -> History | None:
 def _check_refused(context: Context, history: History) -> None:
     """Report arguments kept for an operation that policy disallowed or that was never performed (TI 6.1.1)."""
     events: Any = context.vcon.get("events")
-    for operation in history.operations:
-        for attempt in operation.attempts:
-            if attempt.decision == "disallowed" and attempt.start is not None:
-                event = events[attempt.start]
-                if has_body(event) or event.get("url") is not None or event.get("attachment") is not None:
-                    context.add("refused-arguments", f"/events/{attempt.start}")
+    for start in history.disallowed:
+        event = events[start]
+        if has_body(event) or event.get("url") is not None or event.get("attachment") is not None:
+            context.add("refused-arguments", f"/events/{start}")
     if not history.refused:
         return
     for index, event in context.elements("events"):
@@ -59,25 +57,30 @@ def _check_refused(context: Context, history: History) -> None:
 
 def _check_tools_as_parties(context: Context) -> None:
     """Report parties that are named like a tool and take part in nothing (TI 2.1)."""
-    tools = {
-        value
-        for _, event in context.elements("events")
-        for name in _NAMES_OF_TOOLS
-        if type(value := event.get(name)) is str
-    }
-    if not tools:
-        return
     suspects = {
-        index
-        for index, party in context.elements("parties")
-        if type(name := party.get("name")) is str and name in tools
+        index: name for index, party in context.elements("parties") if type(name := party.get("name")) is str
     }
+    tools = _tools(context) if suspects else frozenset()
+    suspects = {index: name for index, name in suspects.items() if name in tools}
     if not suspects:
         return
+    acting: set[int] = set()
     for _, dialog in context.elements("dialog"):
-        suspects.difference_update(dialog_parties(dialog))
-        suspects.difference_update(indices(dialog.get("originator")))
+        acting.update(dialog_parties(dialog))
+        acting.update(indices(dialog.get("originator")))
     for _, event in context.elements("events"):
-        suspects.difference_update(indices(event.get("party")))
+        acting.update(indices(event.get("party")))
     for index in suspects:
-        context.add("tool-as-party", f"/parties/{index}")
+        if index not in acting:
+            context.add("tool-as-party", f"/parties/{index}")
+
+
+def _tools(context: Context) -> frozenset[str]:
+    """Return the names of all tools that events name."""
+    groups, rest = context.grouped("events")
+    found: set[Any] = set()
+    for name in _NAMES_OF_TOOLS:
+        for group in groups:
+            found.update(value for value in group.columns.get(name, ()) if type(value) is str)
+        found.update(value for _, event in rest if type(value := event.get(name)) is str)
+    return frozenset(found)

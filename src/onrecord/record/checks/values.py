@@ -1,4 +1,4 @@
-"""Value rules: one small function per type of the drafts, made for the sizes of one file.
+"""Value rules: one small function per type of the drafts. Those that need to know the file are in `value_rules`.
 
 A rule takes a value and returns None if it is right, else its problems, each with a pointer relative to the value.
 """
@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from onrecord.base.findings import Severity
 from onrecord.base.strict_json import MAX_SAFE_INTEGER
-from onrecord.record.vcon.instants import Instants
+from onrecord.record.vcon.event_types import KEY_EVENTS, PARTY_EVENTS
+from onrecord.record.vcon.names import KEY_EVENT_ALIASES
 from onrecord.record.vcon.pointers import step
 
 
@@ -35,11 +36,13 @@ _UNKNOWN_TYPES: Final = {
     list: "Array",
     dict: "Object",
 }
-_MEDIATYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+\s*(?:;.*)?", re.ASCII | re.DOTALL)
 _CONTENT_HASH: Final = re.compile(r"[a-z0-9]+-[A-Za-z0-9_-]+", re.ASCII)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 _NOT_IN_URI: Final = re.compile(r'[\x00-\x20<>"{}|\\^`\x7f-\U0010ffff]')
 _DID: Final = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%/?#=&;,+~@!$'()*-]+", re.ASCII)
+_CIVIC_KEYS: Final = frozenset(
+    ["country", "a1", "a2", "a3", "a4", "a5", "a6", "prd", "pod", "sts", "hno", "hns", "lmk", "loc", "flr", "nam", "pc"]
+)  # fmt: skip
 SHA512_CHARACTERS: Final = 86
 """Length of a SHA-512 in base64url without padding."""
 
@@ -53,6 +56,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
     "policy-life": ("once", "standing"),
     "contributor-type": ("human", "ai", "mixed", "unknown"),
 }
+_HISTORY: Final = (*PARTY_EVENTS, *KEY_EVENTS)
 SHOULD_ENUMS: Final = frozenset(["party-type", "reference-type", "analysis-type"])
 """Value lists that say SHOULD: another value is a note (enum-unknown), not an error."""
 
@@ -125,7 +129,9 @@ def anything(_value: Any) -> Problems | None:
 
 def duration(value: Any) -> Problems | None:
     """Seconds, not negative."""
-    return None if type(value) in (int, float) and value >= 0 else [Problem("duration-invalid")]
+    if type(value) in (int, float) and value >= 0:
+        return None
+    return [Problem("duration-invalid", "", {"found": type_name(value)})]
 
 
 def did(value: Any) -> Problems | None:
@@ -151,7 +157,8 @@ def content_hash(value: Any) -> Problems | None:
         elif token.startswith("sha512-"):
             sha512 = True
             if len(token) != 7 + SHA512_CHARACTERS:
-                problems.append(Problem("content-hash-invalid", place))
+                data = {"expected": SHA512_CHARACTERS, "found": len(token) - 7}
+                problems.append(Problem("content-hash-invalid", place, data))
         elif token.startswith("sha-"):
             problems.append(Problem("content-hash-invalid", place))
     if not problems and not sha512:
@@ -189,21 +196,14 @@ def attempt(value: Any) -> Problems | None:
         return None
     if is_uint(value) and value >= 1:
         return [Problem("integer-as-float")]
-    return [Problem("attempt-invalid")]
+    return [Problem("attempt-invalid", "", {"found": type_name(value)})]
 
 
 def session_id(value: Any) -> Problems | None:
     """SessionId: an object with the Strings local and remote, or {} for a party without one."""
-    if type(value) is list:
-        problems: Problems = []
-        for index, item in enumerate(value):
-            problems += [
-                problem._replace(place=step(index) + problem.place) for problem in session_id(item) or ()
-            ]
-        return problems or None
     if type(value) is not dict:
-        return None if value is None else mismatch("SessionId", value)
-    problems = []
+        return mismatch("SessionId", value)
+    problems: Problems = []
     for name in ("local", "remote"):
         if value and name not in value:
             problems.append(Problem("required-missing", "", {"parameter": name}))
@@ -212,8 +212,38 @@ def session_id(value: Any) -> Problems | None:
     return problems or None
 
 
+def session_ids(value: Any) -> Problems | None:
+    """SessionId of a dialog: one, or arrays of them in the shape of its parties, with null where there is none."""
+    return _of_parties(value, session_id)
+
+
+def session_ids_or_texts(value: Any) -> Problems | None:
+    """The same in versions up to 0.3.0, where a SessionId was one String (record.md 1.3)."""
+    return _of_parties(value, lambda one: None if type(one) is str else session_id(one))
+
+
+def _of_parties(value: Any, rule: Rule) -> Problems | None:
+    if type(value) is not list:
+        return rule(value)
+    problems: Problems = []
+    for index, item in enumerate(value):
+        if item is not None:
+            found = _of_parties(item, rule) or ()
+            problems += [problem._replace(place=step(index) + problem.place) for problem in found]
+    return problems or None
+
+
+def party_event(value: Any) -> Problems | None:
+    """Event of a Party_History. Key events had other names in core-01 (record.md 1.3)."""
+    if type(value) is not str:
+        return mismatch("String", value)
+    if value in KEY_EVENT_ALIASES:
+        return [Problem("legacy-name", "", {"old": value, "new": KEY_EVENT_ALIASES[value]})]
+    return None if value in _HISTORY else [Problem("enum-unknown", "", {"allowed": list(_HISTORY)})]
+
+
 def civic_address(value: Any) -> Problems | None:
-    """Object of Strings with lower-case keys (RFC 4776 civic address types)."""
+    """Object of Strings; its keys are those of the draft, in lower case."""
     if type(value) is not dict:
         return mismatch("Object", value)
     problems: Problems = []
@@ -222,131 +252,6 @@ def civic_address(value: Any) -> Problems | None:
             problems.append(Problem("civicaddress-case", step(name)))
         elif type(part) is not str:
             problems += mismatch("String", part, step(name))
+        elif name not in _CIVIC_KEYS:
+            problems.append(Problem("unknown-member", step(name)))
     return problems or None
-
-
-class Values:
-    """The rules of one file, by the name that the tables use: those above, and those that know its array sizes."""
-
-    def __init__(self, sizes: Mapping[str, int], instants: Instants) -> None:
-        self._sizes = sizes
-        self._instants = instants
-        self._mediatypes: dict[str, bool] = {}
-        self._rules: dict[str, Rule] = {
-            "any": anything,
-            "string": string,
-            "identifier": identifier,
-            "strings": strings,
-            "boolean": boolean,
-            "number": number,
-            "object": an_object,
-            "uint": uint,
-            "duration": duration,
-            "did": did,
-            "content-hash": content_hash,
-            "url": url,
-            "uri": uri_reference,
-            "attempt": attempt,
-            "session-id": session_id,
-            "civic-address": civic_address,
-            "date": self.date,
-            "mediatype": self.mediatype,
-        }
-
-    def rule(self, kind: str) -> Rule:
-        """Return the rule of a kind: a plain name, "index ARRAY", "indices ARRAY", "one-or-more ARRAY", "enum NAME"."""
-        rule = self._rules.get(kind)
-        if rule is None:
-            shape, _, name = kind.partition(" ")
-            rule = self._enum(name) if shape == "enum" else self._indices(shape, self._sizes[name])
-            self._rules[kind] = rule
-        return rule
-
-    def date(self, value: Any) -> Problems | None:
-        """Date (record.md D-08)."""
-        if type(value) is not str:
-            return mismatch("Date", value)
-        instant = self._instants.read(value)
-        if instant is None:
-            return [Problem("date-invalid")]
-        return None if instant[1] else [Problem("date-not-normal")]
-
-    def mediatype(self, value: Any) -> Problems | None:
-        """Media type; parameters are accepted, folded ones too."""
-        if type(value) is not str:
-            return mismatch("String", value)
-        known = self._mediatypes.get(value)
-        if known is None:
-            known = _MEDIATYPE.fullmatch(value) is not None
-            if len(self._mediatypes) < 1_000:
-                self._mediatypes[value] = known
-        return None if known else [Problem("mediatype-invalid")]
-
-    @staticmethod
-    def _enum(name: str) -> Rule:
-        values = frozenset(ENUMS[name])
-        code = "enum-unknown" if name in SHOULD_ENUMS else "enum-invalid"
-
-        def rule(value: Any) -> Problems | None:
-            if type(value) is not str:
-                return mismatch("String", value)
-            return None if value in values else [Problem(code)]
-
-        return rule
-
-    @staticmethod
-    def _indices(shape: str, size: int) -> Rule:
-        def index(value: Any) -> Problems | None:
-            if type(value) is int and 0 <= value < size:
-                return None
-            if not is_uint(value):
-                return mismatch("UnsignedInt", value)
-            problems = [] if type(value) is int else [Problem("integer-as-float")]
-            if value >= size:
-                problems.append(Problem("index-range", "", {"size": size}))
-            return problems
-
-        def indices(value: Any) -> Problems | None:
-            if type(value) is not list:
-                return mismatch("UnsignedInt[]", value)
-            problems: Problems = []
-            seen: set[Any] = set()
-            for position, item in enumerate(value):
-                found = index(item)
-                if found:
-                    problems += [problem._replace(place=step(position)) for problem in found]
-                elif item in seen:
-                    problems.append(Problem("index-duplicate", step(position)))
-                else:
-                    seen.add(item)
-            return problems or None
-
-        def one_or_more(value: Any) -> Problems | None:
-            if type(value) is not list:
-                return index(value)
-            return indices(value) if value else [Problem("empty-value")]
-
-        def filled(value: Any) -> Problems | None:
-            return indices(value) if value != [] else [Problem("empty-value")]
-
-        def channels(value: Any) -> Problems | None:
-            """Parties of a dialog: one index, an array, null for an unused channel, an array for a shared one."""
-            if type(value) is not list:
-                return index(value)
-            problems: Problems = []
-            for position, item in enumerate(value):
-                if item is not None:
-                    found = indices(item) if type(item) is list else index(item)
-                    if found:
-                        head = step(position)
-                        problems += [problem._replace(place=head + problem.place) for problem in found]
-            return problems or None
-
-        shapes: dict[str, Rule] = {
-            "index": index,
-            "indices": indices,
-            "filled": filled,
-            "one-or-more": one_or_more,
-            "channels": channels,
-        }
-        return shapes[shape]

@@ -13,33 +13,36 @@ import orjson
 ENCODINGS: Final = ("base64url", "json", "none")
 """Values of `encoding` (record.md 2.7)."""
 
-_STRICT: Final = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
-_LENIENT: Final = re.compile(r"[A-Za-z0-9+/_\s-]*=*\s*", re.ASCII)
+BASE64: Final = "base64"
+"""A value of `encoding` that no draft has and files do. It is read as base64url, and reported (record.md D-16)."""
+
+_STRICT: Final = re.compile(r"[A-Za-z0-9_-]*+", re.ASCII)
 _WHITE_SPACE: Final = re.compile(r"\s+")
+_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
 def base64url_fault(text: str) -> str | None:
     """Return None for base64url without padding, else "base64url-lenient" or "base64url-invalid"."""
     if _STRICT.fullmatch(text):
         return "base64url-invalid" if len(text) % 4 == 1 else None
-    if not _LENIENT.fullmatch(text):
-        return "base64url-invalid"
-    return "base64url-lenient" if len(_bare(text)) % 4 != 1 else "base64url-invalid"
+    bare = bare_base64url(text)
+    return "base64url-lenient" if _STRICT.fullmatch(bare) and len(bare) % 4 != 1 else "base64url-invalid"
+
+
+def bare_base64url(text: str) -> str:
+    """Return base64 of any kind in the characters of base64url, without padding and white space."""
+    return _WHITE_SPACE.sub("", text).rstrip("=").translate(_URL_SAFE)
 
 
 def decode_base64url(text: str) -> bytes | None:
     """Return the bytes of a base64url text, read leniently, or None if it is none."""
-    if base64url_fault(text) == "base64url-invalid":
+    bare = bare_base64url(text)
+    if not _STRICT.fullmatch(bare) or len(bare) % 4 == 1:
         return None
-    bare = _bare(text)
     try:
         return b64decode(bare + "=" * (-len(bare) % 4), altchars=b"-_")
     except (BinasciiError, ValueError):
         return None
-
-
-def _bare(text: str) -> str:
-    return _WHITE_SPACE.sub("", text).rstrip("=").replace("+", "-").replace("/", "_")
 
 
 def derived_encoding(body: Any, mediatype: Any) -> str:
@@ -67,16 +70,37 @@ def has_body(item: Mapping[str, Any]) -> bool:
     return "body" in item and (item["body"] is not None or item.get("encoding") == "json")
 
 
+def encoding_of(item: Mapping[str, Any]) -> str:
+    """Return the encoding with which the body of an object is read: "base64url", "json" or "none".
+
+    One that is stated and known holds; base64 is base64url. Otherwise it is derived from body and media type.
+
+    Source: record.md 1.3, D-16.
+    """
+    encoding = item.get("encoding")
+    if type(encoding) is str:
+        if encoding in ENCODINGS:
+            return encoding
+        if encoding == BASE64:
+            return "base64url"
+    return derived_encoding(item.get("body"), mediatype_of(item))
+
+
+def mediatype_of(item: Mapping[str, Any]) -> str | None:
+    """Return the media type under its present or its old name, as written, or None."""
+    for name in ("mediatype", "mimetype"):
+        value = item.get(name)
+        if value is not None:
+            return value if type(value) is str else None
+    return None
+
+
 def body_bytes(item: Mapping[str, Any]) -> bytes | None:
     """Return the bytes that an inline body stands for, or None where they are not known (JSON) or cannot be decoded."""
     body = item.get("body")
-    if not isinstance(body, str):
+    if type(body) is not str:
         return None
-    encoding = item.get("encoding")
-    if encoding not in ENCODINGS:
-        encoding = derived_encoding(body, item.get("mediatype"))
+    encoding = encoding_of(item)
     if encoding == "json":
         return None
-    if encoding == "base64url":
-        return decode_base64url(body)
-    return body.encode("utf-8", "surrogatepass")
+    return decode_base64url(body) if encoding == "base64url" else body.encode("utf-8", "surrogatepass")

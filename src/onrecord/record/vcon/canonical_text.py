@@ -17,7 +17,13 @@ from onrecord.base.errors import MalformedError
 
 _BELOW_FOUR_BYTES: Final = bytes(range(0xF0))
 _SUSPECT: Final = (b"null", b".0,", b".0]", b".0}")
-_EXPONENT: Final = re.compile(rb"e[+-]?[0-9]+[,\]}]")
+_SHAPES: Final = bytes(
+    ord("0") if chr(byte) in "0123456789+-" else ord(",") if chr(byte) in ",]}" else byte
+    for byte in range(256)
+)
+"""Makes digits and signs zeros, and whatever ends a value a comma: then a plain text search finds most exponents."""
+
+_EXPONENT: Final = re.compile(rb"0e0+,")
 
 
 def canonical_text(value: Any) -> bytes:
@@ -48,7 +54,10 @@ def is_canonical(value: Any, text: bytes) -> bool:
 
 def _is_plain(text: bytes) -> bool:
     """Say whether no number in the text of an object can be odd. A null may be what became of infinity."""
-    return not any(ending in text for ending in _SUSPECT) and _EXPONENT.search(text) is None
+    if any(ending in text for ending in _SUSPECT):
+        return False
+    shapes = text.translate(_SHAPES)
+    return b"0e0" not in shapes or _EXPONENT.search(shapes) is None
 
 
 def _has_odd_number(value: Any) -> bool:

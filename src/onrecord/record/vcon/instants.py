@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Final
 
 _HEAD: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)([Tt])(\d\d):(\d\d):", re.ASCII)
-_TAIL: Final = re.compile(r"(\d\d)(?:\.(\d+))?(?:([Zz])|([+-])(\d\d):(\d\d))", re.ASCII)
+_REST: Final = re.compile(r"(?:\.(\d+))?(?:([Zz])|([+-])(\d\d):(\d\d))", re.ASCII)
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 MAX_REMEMBERED: Final = 65_536
@@ -21,7 +22,6 @@ Instant = tuple[int, bool]
 """Nanoseconds since 1970, and whether the text is in the normal form of the drafts."""
 
 _SECONDS: Final = {f"{second:02d}": second * 1_000_000_000 for second in range(61)}
-_POWERS: Final = tuple(10 ** (9 - digits) for digits in range(10))
 
 
 class Instants:
@@ -30,6 +30,7 @@ class Instants:
     def __init__(self) -> None:
         self._known: dict[str, Instant | None] = {}
         self._heads: dict[str, Instant | None] = {}
+        self._rests: dict[str, Instant | None] = {}
 
     def read(self, text: str) -> Instant | None:
         """Return the instant of a date-time, or None if the text is not one.
@@ -43,20 +44,46 @@ class Instants:
             return self._known[text]
         except KeyError:
             pass
-        head_text = text[:17]
-        try:
-            head = self._heads[head_text]
-        except KeyError:
-            head = _read_head(head_text)
-            _remember(self._heads, head_text, head)
-        instant: Instant | None = None
-        if head is not None:
-            tail = _read_tail(text[17:])
-            if tail is not None:
-                instant = (head[0] + tail[0], head[1] and tail[1])
-        if len(text) <= MAX_REMEMBERED_CHARACTERS:
-            _remember(self._known, text, instant)
+        instant = self._parse(text)
+        _remember(self._known, text, instant)
         return instant
+
+    def read_all(self, texts: Iterable[str]) -> list[Instant | None]:
+        """Return the instants of many date-times. They are remembered like those of `read`."""
+        heads, rests, known = self._heads, self._rests, self._known
+        found: list[Instant | None] = []
+        for text in texts:
+            head, second, rest = heads.get(text[:17]), _SECONDS.get(text[17:19]), rests.get(text[19:])
+            if head is None or second is None or rest is None:
+                found.append(self.read(text))
+                continue
+            instant = (head[0] + second + rest[0], head[1] and rest[1])
+            found.append(instant)
+            if len(known) < MAX_REMEMBERED:
+                known[text] = instant
+        return found
+
+    def _parse(self, text: str) -> Instant | None:
+        second = _SECONDS.get(text[17:19])
+        if second is None:
+            return None
+        head = self._part(self._heads, text[:17], _read_head)
+        rest = self._part(self._rests, text[19:], _read_rest)
+        if head is None or rest is None:
+            return None
+        return head[0] + second + rest[0], head[1] and rest[1]
+
+    @staticmethod
+    def _part(
+        memory: dict[str, Instant | None], text: str, read: Callable[[str], Instant | None]
+    ) -> Instant | None:
+        try:
+            return memory[text]
+        except KeyError:
+            pass
+        part = read(text)
+        _remember(memory, text, part)
+        return part
 
     def ns(self, value: object) -> int | None:
         """Return the nanoseconds of a member value, or None if it is not a date-time."""
@@ -67,9 +94,10 @@ class Instants:
 
 
 def _remember(memory: dict[str, Instant | None], text: str, instant: Instant | None) -> None:
-    if len(memory) >= MAX_REMEMBERED:
-        memory.clear()
-    memory[text] = instant
+    if len(text) <= MAX_REMEMBERED_CHARACTERS:
+        if len(memory) >= MAX_REMEMBERED:
+            memory.clear()
+        memory[text] = instant
 
 
 def _read_head(text: str) -> Instant | None:
@@ -86,28 +114,20 @@ def _read_head(text: str) -> Instant | None:
     return (day * 86_400 + hour * 3_600 + minute * 60) * 1_000_000_000, match[4] == "T"
 
 
-def _read_tail(text: str) -> Instant | None:
-    """Read seconds, fraction and offset. The usual form, UTC with at most nine digits, goes without the expression."""
-    whole = _SECONDS.get(text[:2])
-    if whole is not None and text[-1:] == "Z":
-        digits = text[3:-1]
-        if len(text) == 3:
-            return whole, True
-        if text[2] == "." and len(digits) < 10 and digits.isascii() and digits.isdigit():
-            fraction = int(digits)
-            return whole + fraction * _POWERS[len(digits)], fraction > 0
-    match = _TAIL.fullmatch(text)
-    if match is None or int(match[1]) > 60:
+def _read_rest(text: str) -> Instant | None:
+    """Read what follows the seconds: the fraction, and the offset, which is taken off."""
+    match = _REST.fullmatch(text)
+    if match is None:
         return None
-    ns = int(match[1]) * 1_000_000_000
-    decimals: str | None = match[2]
+    ns = 0
+    decimals: str | None = match[1]
     if decimals is not None:
-        ns += int((decimals[:9] + "000000000")[:9])
-    if match[4] is not None:
-        hours, minutes = int(match[5]), int(match[6])
+        ns = int((decimals[:9] + "000000000")[:9])
+    if match[3] is not None:
+        hours, minutes = int(match[4]), int(match[5])
         if hours > 23 or minutes > 59:
             return None
         offset = (hours * 3_600 + minutes * 60) * 1_000_000_000
-        ns += offset if match[4] == "-" else -offset
-    normal = match[3] != "z" and (decimals is None or decimals.strip("0") != "")
+        ns += offset if match[3] == "-" else -offset
+    normal = match[2] != "z" and (decimals is None or decimals.strip("0") != "")
     return ns, normal

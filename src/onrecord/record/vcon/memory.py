@@ -37,4 +37,15 @@ def paused_collection(size_bytes: int) -> Iterator[None]:
             with _lock:
                 _pauses -= 1
                 if not _pauses:
+                    _pass_over_the_young()
                     gc.enable()
+
+
+def _pass_over_the_young() -> None:
+    """Move what was made during the pause to the oldest generation, so that the collector does not walk it at once.
+
+    Freezing and thawing do that without a walk. An application that has frozen objects of its own keeps them.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()

@@ -14,40 +14,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final, Self
+from collections.abc import Mapping
+from typing import Any, Self
 
-from onrecord.base.dates import format_date
-from onrecord.base.errors import MalformedError, UsageError, Where
-from onrecord.base.findings import Finding
-from onrecord.record.vcon.canonical_text import canonical_text
-from onrecord.record.vcon.event_types import KNOWN_EVENTS, kind_of, own_session_name
+from onrecord.base.errors import MalformedError, Where
+from onrecord.record.vcon.agent_views import FileAttribution, RecordingAgent, VcsContext
+from onrecord.record.vcon.building import Builder
+from onrecord.record.vcon.members import texts_of
 from onrecord.record.vcon.reader import MAX_BYTES, Document
+from onrecord.record.vcon.references import PriorVersion, amended_from, critical, redacted_from
 from onrecord.record.vcon.versions import profile_of
 from onrecord.record.vcon.views import Analysis, Attachment, Dialog, Event, Party, Session
-
-_NULL_STAYS: Final = frozenset(["input", "output"])
-"""Members whose null is written: the value was withheld (record.md D-09)."""
-
-_NOT_YET: Final = frozenset(["session-required", "dialog-unreferenced", "conversation-empty"])
+from onrecord.record.vcon.virtual_session import virtual_session
+from onrecord.record.vcon.writing import vcon_text
 
 
-class Vcon:
+class Vcon(Builder):
     """An unsigned vCon.
 
     Made by `Vcon.read` or `Vcon.new`. What was read and not changed is written back byte for byte; once changed, the
     whole is written in canonical form, with unknown members and array positions kept.
     """
-
-    def __init__(
-        self, members: dict[str, Any], *, document: Document | None = None, lenient: bool = False
-    ) -> None:
-        self._members = members
-        self._document = document
-        self._lenient = lenient
-        self._problems: list[Finding] = []
-        self._checks: Any = None
 
     @classmethod
     def read(cls, data: bytes, *, max_bytes: int = MAX_BYTES) -> Self:
@@ -72,38 +59,6 @@ class Vcon:
         if not isinstance(document.value, dict):
             raise MalformedError("the text is no vCon", code="form-unknown", where=Where(pointer=""))
         return cls(document.value, document=document)
-
-    @classmethod
-    def new(
-        cls,
-        *,
-        uuid: str,
-        created_at: str | datetime,
-        extensions: Sequence[str] = (),
-        recording_agent: Mapping[str, Any] | None = None,
-        subject: str | None = None,
-        lenient: bool = False,
-    ) -> Self:
-        """Begin a vCon of core 0.5.0, written without a `vcon` member (record.md D-02).
-
-        Each `add_` method checks what it adds and raises `UsageError` with the finding's code. With `lenient`, for a
-        recorder that must not lose an event, it adds all the same and keeps the finding in `problems`.
-        """
-        members: dict[str, Any] = {"uuid": uuid, "created_at": _plain(created_at)}
-        if extensions:
-            members["extensions"] = list(extensions)
-        if subject is not None:
-            members["subject"] = subject
-        if recording_agent is not None:
-            members["recording_agent"] = dict(recording_agent)
-        vcon = cls(members, lenient=lenient)
-        vcon._judge("", lambda checks: checks.top(members))
-        return vcon
-
-    @property
-    def problems(self) -> tuple[Finding, ...]:
-        """Return the findings about what was added in spite of them."""
-        return tuple(self._problems)
 
     @property
     def members(self) -> Mapping[str, Any]:
@@ -138,10 +93,54 @@ class Vcon:
         return value if isinstance(value, str) else None
 
     @property
+    def updated_at(self) -> str | None:
+        """Return the date of the last change, as written."""
+        value = self._members.get("updated_at")
+        return value if isinstance(value, str) else None
+
+    @property
+    def subject(self) -> str | None:
+        """Return what the conversation is about."""
+        value = self._members.get("subject")
+        return value if isinstance(value, str) else None
+
+    @property
     def extensions(self) -> tuple[str, ...]:
         """Return the extensions that it lists."""
-        value = self._members.get("extensions")
-        return tuple(name for name in value if isinstance(name, str)) if isinstance(value, list) else ()
+        return texts_of(self._members.get("extensions"))
+
+    @property
+    def critical(self) -> tuple[str, ...]:
+        """Return the extensions that a reader must know, also under the older name of the list."""
+        return critical(self._members)
+
+    @property
+    def redacted_from(self) -> PriorVersion | None:
+        """Return the less redacted version, under any of its names, or None if this one is not redacted."""
+        return redacted_from(self._members)
+
+    @property
+    def amended_from(self) -> PriorVersion | None:
+        """Return the version that was added to, under any of its names, or None."""
+        return amended_from(self._members)
+
+    @property
+    def recording_agent(self) -> RecordingAgent | None:
+        """Return the program that made the record."""
+        value = self._members.get("recording_agent")
+        return RecordingAgent(0, value) if isinstance(value, dict) else None
+
+    @property
+    def vcs(self) -> VcsContext | None:
+        """Return the state of the repository that the conversation was about."""
+        value = self._members.get("vcs")
+        return VcsContext(0, value) if isinstance(value, dict) else None
+
+    @property
+    def file_attribution(self) -> FileAttribution | None:
+        """Return which lines of which files came out of the conversation."""
+        value = self._members.get("file_attribution")
+        return FileAttribution(0, value) if isinstance(value, dict) else None
 
     @property
     def parties(self) -> tuple[Party, ...]:
@@ -150,8 +149,14 @@ class Vcon:
 
     @property
     def sessions(self) -> tuple[Session, ...]:
-        """Return the sessions."""
+        """Return the sessions that are in the file."""
         return tuple(Session(index, item) for index, item in self._objects("sessions"))
+
+    @property
+    def sessions_or_virtual(self) -> tuple[Session, ...]:
+        """Return the sessions or, of a vCon without any, one over all dialogs that is in no file (record.md D-05)."""
+        virtual = virtual_session(self._members)
+        return self.sessions if virtual is None else (virtual,)
 
     @property
     def dialogs(self) -> tuple[Dialog, ...]:
@@ -161,7 +166,8 @@ class Vcon:
     @property
     def events(self) -> tuple[Event, ...]:
         """Return the events."""
-        return tuple(Event(index, item) for index, item in self._objects("events"))
+        listed = frozenset(self.extensions)
+        return tuple(Event(index, item, listed) for index, item in self._objects("events"))
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
@@ -179,119 +185,11 @@ class Vcon:
             return []
         return [(index, item if isinstance(item, dict) else {}) for index, item in enumerate(items)]
 
-    def add_party(self, **members: Any) -> int:
-        """Add a party and return its index."""
-        return self._add("parties", members)
-
-    def add_session(self, **members: Any) -> int:
-        """Add a session and return its index."""
-        return self._add("sessions", members)
-
-    def add_dialog(self, type: str, **members: Any) -> int:
-        """Add a dialog of a type and return its index."""
-        return self._add("dialog", {"type": type, **members})
-
-    def add_attachment(self, **members: Any) -> int:
-        """Add an attachment and return its index."""
-        return self._add("attachments", members)
-
-    def add_event(self, type: str, **members: Any) -> int:
-        """Add an event of a type and return its index.
-
-        The session index or indices may be given as `session` or `sessions`; they are written under the name that
-        the type asks for.
-
-        Raises `UsageError` with the code of the first finding, "event-type-unknown" for a type of no known draft.
-        """
-        event: dict[str, Any] = {"type": type, **members}
-        own = own_session_name(kind_of(event, self.extensions))
-        other = "sessions" if own == "session" else "session"
-        if event.get(own) is None and event.get(other) is not None:
-            event[own] = event.pop(other)
-        if type not in KNOWN_EVENTS and not self._lenient:
-            raise UsageError(
-                "the event type belongs to no draft that is known here",
-                code="event-type-unknown",
-                where=Where(pointer="/events/type"),
-            )
-        return self._add("events", event)
-
-    def set_member(self, name: str, value: Any) -> None:
-        """Set a top-level member that is no array of objects, for instance `updated_at` or a session's duration.
-
-        Raises `UsageError` with the finding's code if the value is wrong.
-        """
-        value = _plain(value)
-        self._judge(f"/{name}", lambda checks: checks.top({**self._members, name: value}))
-        self._members[name] = value
-        self._document = None
-
-    def update_session(self, index: int, **members: Any) -> None:
-        """Set members of a session that was added before: its duration when it ends, its dialogs and parties.
-
-        Raises `UsageError` with the finding's code if one is wrong, "index-range" if there is no such session.
-        """
-        sessions = self._members.get("sessions")
-        if not isinstance(sessions, list) or not 0 <= index < len(sessions):
-            raise UsageError("there is no such session", code="index-range")
-        changed = {**sessions[index], **{name: _plain(value) for name, value in members.items()}}
-        self._judge(f"/sessions/{index}", lambda checks: checks.element("sessions", changed, index))
-        sessions[index] = changed
-        self._document = None
-
-    def _add(self, name: str, members: Mapping[str, Any]) -> int:
-        item = {
-            key: _plain(value) for key, value in members.items() if value is not None or key in _NULL_STAYS
-        }
-        items = self._members.get(name)
-        if not isinstance(items, list):
-            items = self._members[name] = []
-        index = len(items)
-        items.append(item)
-        try:
-            self._judge(f"/{name}/{index}", lambda checks: checks.element(name, item, index))
-        except UsageError:
-            items.pop()
-            if not items:
-                del self._members[name]
-            raise
-        self._document = None
-        return index
-
-    def _judge(self, pointer: str, run: Any) -> None:
-        """Check what is added. The first error or warning is raised, or kept where this vCon is lenient."""
-        if self._checks is None:
-            from onrecord.record.checks.building import BuildingChecks
-
-            self._checks = BuildingChecks(self._members)
-        found = [
-            finding
-            for finding in run(self._checks)
-            if finding.severity != "info" and finding.code not in _NOT_YET
-        ]
-        if found and not self._lenient:
-            raise UsageError(
-                f"{pointer or 'the vCon'} cannot be added: {found[0].message}",
-                code=found[0].code,
-                where=Where(pointer=found[0].pointer),
-            )
-        self._problems += found
-
     def to_bytes(self) -> bytes:
         """Return the bytes that were read if nothing changed, else the canonical text (RFC 8785).
 
-        Raises `MalformedError` with code "not-canonical" for values that have no canonical form: lone surrogates,
-        integers beyond 2^53-1.
+        Integers beyond 2^53-1 have no canonical form; a vCon that holds some is written as compact JSON.
+
+        Raises `MalformedError` with code "not-canonical" for half surrogate pairs and numbers beyond a double.
         """
-        return self._document.raw if self._document is not None else canonical_text(self._members)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON holds it: dates as text, an integral number as an integer, tuples as arrays."""
-    if isinstance(value, datetime):
-        return format_date(value)
-    if type(value) is float and value.is_integer():
-        return int(value)
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) and type(value) is not dict else value
+        return self._document.raw if self._document is not None else vcon_text(self._members)

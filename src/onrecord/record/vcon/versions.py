@@ -1,18 +1,15 @@
-"""Which version of vCon core a file is of, and which of them this release reads."""
+"""Which version of vCon core a file is of, and what a reader must know to process it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from onrecord.base.errors import OnrecordError, UsageError, Where
+from onrecord.base.errors import UsageError
 from onrecord.record.vcon.event_types import SUPPORTED_EXTENSIONS
 
 KNOWN: Final = ("0.0.1", "0.0.2", "0.3.0", "0.4.0", "0.5.0")
 """Syntax versions of vCon core, oldest first (record.md 1.1)."""
-
-CHECKED: Final = frozenset(["0.5.0"])
-"""The versions whose rules are checked by this release."""
 
 ALIASES: Final = {"0.0.3": "0.3.0"}
 """Values seen in the wild that stand for a version (record.md 1.1)."""
@@ -20,14 +17,15 @@ ALIASES: Final = {"0.0.3": "0.3.0"}
 CRITICAL_MEMBERS: Final = ("critical", "must_support")
 """Names of the list of extensions that a reader must know, newest first; each is honoured in every version."""
 
-_OLDEST_NAMES: Final = ("mimetype", "alg", "signature")
+_OLDEST_NAMES: Final = frozenset(["mimetype", "alg", "signature"])
 _LISTS: Final = ("dialog", "analysis", "attachments")
-
-
-class ProfileError(OnrecordError):
-    """A file is of a version or form that this release does not read. Never a verdict about the file."""
-
-    exit_code = 3
+_MARKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("0.5.0", ("sessions", "events", "redacted_from", "amended_from")),
+    ("0.4.0", ("critical", "amended")),
+    ("0.0.1", ()),
+    ("0.3.0", ("must_support", "appended")),
+)
+"""Members of the vCon that tell its version where it states none, in this order; 0.0.1 is told by `_OLDEST_NAMES`."""
 
 
 def profile_of(vcon: Mapping[str, Any], *, profile: str | None = None) -> str:
@@ -52,24 +50,18 @@ def profile_of(vcon: Mapping[str, Any], *, profile: str | None = None) -> str:
         stated = ALIASES.get(stated, stated)
         if stated in KNOWN:
             return stated
-    if any(vcon.get(name) is not None for name in ("sessions", "events", "redacted_from", "amended_from")):
-        return "0.5.0"
-    if "critical" in vcon or "amended" in vcon:
-        return "0.4.0"
-    if _has_oldest_names(vcon):
-        return "0.0.1"
-    if "must_support" in vcon or "appended" in vcon:
-        return "0.3.0"
+    for version, names in _MARKS:
+        if any(vcon.get(name) is not None for name in names) or (not names and _has_oldest_names(vcon)):
+            return version
     return "0.4.0" if vcon.get("dialog") else "0.5.0"
 
 
 def _has_oldest_names(vcon: Mapping[str, Any]) -> bool:
     for list_name in _LISTS:
         elements = vcon.get(list_name)
-        if isinstance(elements, list):
-            for element in elements:
-                if isinstance(element, dict) and any(name in element for name in _OLDEST_NAMES):
-                    return True
+        for element in elements if isinstance(elements, list) else ():
+            if isinstance(element, dict) and not _OLDEST_NAMES.isdisjoint(element):
+                return True
     return False
 
 
@@ -92,17 +84,3 @@ def unsupported_critical(vcon: Mapping[str, Any]) -> list[str]:
         elif listed is not None:
             found.append(f"/{member}")
     return found
-
-
-def require_checked(version: str, *, file: str | None = None) -> None:
-    """Refuse a version whose rules this release does not know.
-
-    Raises `ProfileError` with code "profile-unsupported".
-    """
-    if version not in CHECKED:
-        raise ProfileError(
-            f"the file is a vCon of core version {version}; this release checks {', '.join(sorted(CHECKED))}",
-            code="profile-unsupported",
-            hint="pass --profile 0.5.0 to hold it to the rules of that version all the same",
-            where=Where(file=file) if file is not None else None,
-        )
