@@ -109,12 +109,19 @@ def finding_codes() -> str:
         if info.name.rpartition(".")[2] in ("catalogue", "codes"):
             importlib.import_module(info.name)
     rows = [
-        (f"`{name}`", code.severity + (" (fatal)" if code.fatal else ""), code.meaning, code.source)
+        (
+            f"`{name}`",
+            code.severity + (" (fatal)" if code.fatal else ""),
+            code.meaning,
+            code.change or "–",
+            code.source,
+        )
         for name, code in sorted(findings.known().items())
     ]
     return (
-        "# Finding codes\n\nWhat `check`, `verify`, `policy check` and `journal verify` can report.\n\n"
-        + table(("code", "severity", "meaning", "source"), rows)
+        "# Finding codes\n\nWhat `check`, `verify`, `policy check` and `journal verify` can report. "
+        "`onrecord check --explain CODE` says the same about a code of a vCon.\n\n"
+        + table(("code", "severity", "meaning", "what to change", "source"), rows)
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from onrecord.base._toml_lines import line_of
 from onrecord.base.configuration_keys import LATER_KEY_SCHEMES, Key, Kind, Mode
+from onrecord.base.configuration_sections import SuppressedFinding
 from onrecord.base.errors import ConfigurationError, Where
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class Values:
                 return value
             case Kind.PRINCIPAL | Kind.GROUP:
                 return self._principal(key, path, value)
+            case Kind.FINDINGS:
+                return self._findings(key, path, value)
             case Kind.TABLE:
                 return self.table(value, path)
 
@@ -117,6 +120,29 @@ class Values:
             if "\0" in one or (key.kind is Kind.NAMES and not _NAME.fullmatch(one)):
                 reject(self._source, path, f"expected {key.kind.value}")
         return tuple(value)
+
+    def _findings(self, key: Key, path: Sequence[str], value: object) -> tuple[SuppressedFinding, ...]:
+        if not isinstance(value, list | tuple):
+            self._wrong(key, path, value)
+        found = []
+        for number, entry in enumerate(value):
+            place = (*path, str(number))
+            table = self.table(entry, place)
+            if "code" not in table:
+                reject(self._source, place, "the key `code` is missing", code="configuration-key")
+            for name, one in table.items():
+                if name not in ("code", "pointer"):
+                    reject(
+                        self._source,
+                        (*place, name),
+                        "unknown key",
+                        code="configuration-key",
+                        hint="known here: code, pointer",
+                    )
+                if not isinstance(one, str):
+                    reject(self._source, (*place, name), f"expected text, found {_describe(one)}")
+            found.append(SuppressedFinding(**table))
+        return tuple(found)
 
     def _whole(self, key: Key, path: Sequence[str], value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool):

@@ -26,6 +26,7 @@ from onrecord.base._configuration_values import ConfigurationText, reject
 from onrecord.base.configuration_keys import KEYS, SERVER_KEYS, Key, Mode
 from onrecord.base.configuration_sections import (
     AuthoritySettings,
+    CheckSettings,
     ConnectorSettings,
     Keys,
     LocalLimits,
@@ -67,6 +68,7 @@ class Configuration:
     authority: AuthoritySettings
     recorder: RecorderSettings
     connector: ConnectorSettings
+    check: CheckSettings
     limits: LocalLimits
     servers: Mapping[str, Server]
 
@@ -102,6 +104,7 @@ class Configuration:
             authority=AuthoritySettings(**_section(values, "authority")),
             recorder=RecorderSettings(**_section(values, "recorder")),
             connector=ConnectorSettings(**_section(values, "connector")),
+            check=CheckSettings(**_section(values, "check")),
             limits=LocalLimits(**_section(values, "limits")),
             servers={id_: Server(id=id_, **entry) for id_, entry in values["servers"].items()},
         )
@@ -389,6 +392,7 @@ __all__ = [
     "SERVER_KEYS",
     "SYSTEM_FILE",
     "AuthoritySettings",
+    "CheckSettings",
     "Configuration",
     "ConnectorSettings",
     "Key",

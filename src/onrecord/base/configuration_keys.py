@@ -35,6 +35,7 @@ class Kind(Enum):
     NAMES = "a list of environment variable names"
     PRINCIPAL = "a user name (text) or a user number"
     GROUP = "a group name (text) or a group number"
+    FINDINGS = 'a list of tables such as { code = "uuid-version", pointer = "/uuid" }'
     TABLE = "a table"
 
 
@@ -295,6 +296,12 @@ KEYS: Final[tuple[Key, ...]] = (
         280,
         "the same for a client that takes progress messages",
         maximum=86400,
+    ),
+    _same(
+        "check.suppress",
+        Kind.FINDINGS,
+        (),
+        "onrecord check counts these findings and does not report them: { code, pointer }; no pointer: everywhere",
     ),
     _same("limits.spool_bytes", Kind.WHOLE, 268435456, "size of a guard's spool", minimum=1048576),
     _same("limits.call_line_bytes", Kind.WHOLE, 1048576, "longest line with a covered call", minimum=4096),

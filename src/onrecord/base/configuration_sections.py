@@ -105,6 +105,21 @@ class ConnectorSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressedFinding:
+    """Findings that `onrecord check` counts and does not report: a code, and a JSON pointer at or below which."""
+
+    code: str
+    pointer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSettings:
+    """Settings of `onrecord check`."""
+
+    suppress: tuple[SuppressedFinding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalLimits:
     """Limits of this machine; all other limits are in the signed bundle."""
 

@@ -1,30 +1,32 @@
-"""`onrecord check`: what is wrong with vCons, by code and place."""
+"""`onrecord check`: what is wrong with vCons, by code and place, and what to change."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import track
-from rich.text import Text
 
-from onrecord.base.errors import OnrecordError, UsageError, Where
-from onrecord.base.findings import Finding, Severity
+from onrecord.base.errors import ConfigurationError, OnrecordError, UsageError, Where
+from onrecord.cli.check_reports import Checked, JsonReport, Report, TextReport
 from onrecord.cli.files import expand, read_file
-from onrecord.cli.output import JsonOption, console, emit, exit_with, note, visible
-from onrecord.record.checks.checker import CheckResult, check
+from onrecord.cli.findings import explain, print_explanation, print_findings
+from onrecord.cli.interrupts import Interrupts
+from onrecord.cli.output import ConfigOption, JsonOption, console, emit, exit_with, note, visible
+from onrecord.cli.progress import Progress
+from onrecord.record.checks.checker import check
+from onrecord.record.checks.suppression import Suppressions
+from onrecord.record.vcon.versions import profile_of
 
-SEVERITY_STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
-SHOWN_FINDINGS: Final = 200
-"""Findings printed per file; the rest is counted, and --json has them all."""
-
-_PROGRESS_FROM: Final = 20
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C, as shells count it: 128 and the number of the signal."""
 
 
 class FailOn(Enum):
@@ -36,40 +38,31 @@ class FailOn(Enum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """One file: its result, or the error that kept it from being checked."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """How files are held to account in this run."""
 
-    path: Path
-    result: CheckResult | None
-    error: OnrecordError | None = None
+    profile: str | None
+    strict: bool
+    fail_on: FailOn
+    suppress: Suppressions
 
-    def to_json(self) -> dict[str, Any]:
-        if self.result is not None:
-            return {"file": str(self.path), **self.result.to_json()}
-        document: dict[str, Any] = {
-            "file": str(self.path),
-            "form": None,
-            "version": None,
-            "extensions": [],
-            "findings": [],
-        }
-        return document if self.error is None else {**document, **self.error.to_json()}
-
-    def status(self, fail_on: FailOn) -> int:
-        if self.result is None:
-            return self.error.exit_code if self.error is not None else 3
-        if self.result.is_fatal:
+    def status(self, checked: Checked) -> int:
+        """Return the exit status that one file asks for."""
+        if checked.result is None:
+            return checked.error.exit_code if checked.error is not None else 3
+        if checked.result.is_fatal:
             return 2
-        if fail_on is FailOn.NEVER:
-            return 0
-        return int(self.result.reaches(fail_on.value))
+        return int(self.fail_on is not FailOn.NEVER and checked.result.reaches(self.fail_on.value))
 
 
 def command(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="vCons or folders of them; - is standard input.")
-    ],
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE", help="vCons or folders of them; - is standard input.", show_default=False
+        ),
+    ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -85,102 +78,149 @@ def command(
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="End with 1 from this severity on.")
     ] = FailOn.ERROR,
+    suppress: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--suppress",
+            metavar="CODE[=POINTER]",
+            help="Count findings of this code, at and below this place, and do not report them.",
+            show_default=False,
+        ),
+    ] = None,
+    explained: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="CODE", help="Say what a code means and what to change."),
+    ] = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find what is wrong with vCons.
+    """Find what is wrong with vCons, and say what to change.
 
-    Exit 0 clean, 1 findings at or above --fail-on, 2 a file that cannot be read, 3 a file of a version or form that
-    this release does not check.
+    Exit 0 clean, 1 findings at or above --fail-on, 2 a file or folder that cannot be read, 3 a file that could not be
+    checked for another reason.
     """
-    files = list(expand(paths))
-    if not files:
+    _escape_what_cannot_be_printed()
+    if explained is not None:
+        _explain(explained, paths, as_json=as_json)
+        return
+    if not paths:
+        raise UsageError(
+            "no file is named",
+            code="usage",
+            hint="onrecord check FILE, or a folder; --help lists the options",
+        )
+    if profile is not None:
+        profile_of({}, profile=profile)
+    rules = _Rules(
+        profile=profile, strict=strict, fail_on=fail_on, suppress=_suppressions(suppress or (), config)
+    )
+    files = expand(paths)
+    first = next(files, None)
+    if first is None:
         raise UsageError("no file looks like a vCon there", code="no-files", hint="name the files themselves")
-    single = len(paths) == 1 and files == paths
-    checked = [
-        _check_one(path, profile=profile, strict=strict, single=single) for path in _with_progress(files)
-    ]
+    report = JsonReport() if as_json else TextReport(console())
+    exit_with(_run(chain([first], files), report, rules, single=len(paths) == 1 and first == paths[0]))
+
+
+def _escape_what_cannot_be_printed() -> None:
+    """Print characters that the terminal's encoding lacks as escapes: names come from the files."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _explain(code: str, paths: list[Path] | None, *, as_json: bool) -> None:
+    if paths:
+        raise UsageError(
+            "--explain takes a code and no files", code="usage", hint="onrecord check --explain CODE"
+        )
+    document = explain(code)
     if as_json:
-        emit({"files": [entry.to_json() for entry in checked]})
+        emit(document)
     else:
-        out = console()
-        for entry in checked:
-            _print(out, entry)
-        if len(checked) > 1:
-            _print_total(out, checked)
-    statuses = {entry.status(fail_on) for entry in checked}
-    exit_with(next((status for status in (2, 3, 1) if status in statuses), 0))
+        print_explanation(console(), document)
 
 
-def _with_progress(files: Sequence[Path]) -> Iterable[Path]:
-    errors = Console(stderr=True)
-    if len(files) < _PROGRESS_FROM or not errors.is_terminal:
-        return files
-    return track(files, description="checking", console=errors, transient=True)
+def _suppressions(named: Iterable[str], config: Path | None) -> Suppressions:
+    """Return what the options and the configuration say is not to be reported."""
+    rules = [(code, pointer) for code, _, pointer in (entry.partition("=") for entry in named)]
+    Suppressions.of(rules)
+    from onrecord.base.configuration import Configuration
 
-
-def _check_one(path: Path, *, profile: str | None, strict: bool, single: bool) -> _Checked:
     try:
-        return _Checked(path, check(read_file(path), profile=profile, strict=strict))
+        configuration = Configuration.load(config)
+    except ConfigurationError as error:
+        if config is not None:
+            raise
+        if error.code != "configuration-missing":
+            note(f"onrecord: the configuration is not used: {visible(str(error))} [{error.code}]")
+        return Suppressions.of(rules)
+    try:
+        return Suppressions.of(
+            rules + [(entry.code, entry.pointer) for entry in configuration.check.suppress]
+        )
+    except UsageError as error:
+        error.where = Where(file=str(configuration.file), pointer="/check/suppress")
+        raise
+
+
+def _run(files: Iterator[Path | UsageError], report: Report, rules: _Rules, *, single: bool) -> int:
+    """Check the files and print them as they come; return the exit status."""
+    statuses: set[int] = set()
+    progress = Progress("checking")
+    with Interrupts() as interrupts:
+        while not interrupts.asked:
+            try:
+                with interrupts.allowed:
+                    item = next(files, None)
+                    if item is None:
+                        break
+                    checked = _check_one(item, rules, progress, single=single)
+            except KeyboardInterrupt:
+                interrupts.asked = True
+                break
+            except OnrecordError:
+                progress.clear()
+                raise
+            progress.clear()
+            report.add(checked)
+            statuses.add(rules.status(checked))
+        progress.clear()
+        report.end(interrupted=interrupts.asked)
+    if interrupts.asked:
+        return INTERRUPTED
+    return next((status for status in (2, 3, 1) if status in statuses), 0)
+
+
+def _check_one(item: Path | UsageError, rules: _Rules, progress: Progress, *, single: bool) -> Checked:
+    if isinstance(item, UsageError):
+        return Checked(item.where.file or "" if item.where is not None else "", None, item)
+    file = str(item)
+    progress.begin(file)
+    size = 0
+    try:
+        data = read_file(item)
+        size = len(data)
+        result = check(data, profile=rules.profile, strict=rules.strict, suppress=rules.suppress)
+        return Checked(file, result)
     except OnrecordError as error:
         if error.where is None:
-            error.where = Where(file=str(path))
-        if single or error.code == "profile-unknown":
+            error.where = Where(file=file)
+        if single:
             raise
-        return _Checked(path, None, error)
+        return Checked(file, None, error)
+    except Exception as error:
+        # A fault of ours in one file of ten thousand must not cost the other ones their check.
+        if single or os.environ.get("ONRECORD_DEBUG"):
+            raise
+        wrapped = OnrecordError(
+            f"internal error ({type(error).__name__})",
+            code="internal-error",
+            hint="set ONRECORD_DEBUG=1 to see where; please report it",
+            where=Where(file=file),
+        )
+        return Checked(file, None, wrapped)
+    finally:
+        progress.end(size)
 
 
-def _print(out: Console, entry: _Checked) -> None:
-    head = Text(visible(str(entry.path)), style="bold")
-    if entry.result is None:
-        if entry.error is not None:
-            head.append(f": {visible(str(entry.error))} [{entry.error.code}]", style="bold red")
-        out.print(head)
-        return
-    result = entry.result
-    facts = [result.form or "not readable"]
-    if result.version is not None:
-        facts.append(f"core {result.version}")
-    facts += [visible(name) for name in result.extensions[:10]]
-    head.append(f": {', '.join(facts)}; {_counted(result)}", style="default")
-    out.print(head)
-    print_findings(out, result.findings)
-    if result.left_out:
-        out.print(Text(f"  {sum(result.left_out.values())} more findings were counted and not kept"))
-
-
-def _counted(result: CheckResult) -> str:
-    counts = Counter(finding.severity for finding in result.findings)
-    counts.update(result.left_out)
-    words: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
-    parts = [
-        f"{counts[severity]} {word}{'' if counts[severity] == 1 else 's'}"
-        for severity, word in words.items()
-        if counts[severity]
-    ]
-    return ", ".join(parts) or "no finding"
-
-
-def print_findings(out: Console, findings: Sequence[Finding]) -> None:
-    """Print findings, one per line: severity, code, place, message."""
-    for finding in findings[:SHOWN_FINDINGS]:
-        line = Text("  ")
-        line.append(f"{finding.severity:8}", style=SEVERITY_STYLES[finding.severity])
-        line.append(finding.code, style="bold")
-        place = finding.pointer or "(top)"
-        if finding.layer == "envelope":
-            place = f"envelope {place}"
-        line.append(f" {visible(place)}", style="cyan")
-        line.append(f"  {visible(finding.message)}")
-        out.print(line)
-    if len(findings) > SHOWN_FINDINGS:
-        out.print(Text(f"  and {len(findings) - SHOWN_FINDINGS} more; --json has them all"))
-
-
-def _print_total(out: Console, checked: Sequence[_Checked]) -> None:
-    clean = sum(entry.result is not None and entry.result.is_valid for entry in checked)
-    unread = sum(entry.result is None or entry.result.is_fatal for entry in checked)
-    out.print(
-        Text(f"{len(checked)} files: {clean} without error, {len(checked) - clean - unread} with errors")
-    )
-    if unread:
-        note(f"onrecord: {unread} files could not be checked")
+__all__ = ["FailOn", "command", "print_findings"]

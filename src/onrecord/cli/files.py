@@ -123,17 +123,47 @@ def require_out(out: Path | None, *, as_json: bool) -> None:
         )
 
 
-def expand(paths: Iterable[Path]) -> Iterator[Path]:
+def expand(paths: Iterable[Path]) -> Iterator[Path | UsageError]:
     """Yield the files meant: those named, and in folders everything that looks like a vCon, sorted by name.
 
-    Links to folders are not followed.
+    A folder that cannot be read gives a `UsageError` with code "folder-unreadable" in its place. Links to files are
+    followed, links to folders only where they are named themselves.
     """
     for path in paths:
-        if not path.is_dir():
+        if str(path) != "-" and os.path.isdir(path):
+            yield from _walk(path)
+        else:
             yield path
-            continue
-        for folder, folders, names in os.walk(path):
-            folders.sort()
-            for name in sorted(names):
-                if name.endswith(VCON_SUFFIXES):
-                    yield Path(folder, name)
+
+
+def _walk(top: Path) -> Iterator[Path | UsageError]:
+    pending = [top]
+    while pending:
+        folder = pending.pop()
+        names: list[str] = []
+        inner: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if _is_folder(entry):
+                        if not entry.is_symlink():
+                            inner.append(entry.name)
+                    elif entry.name.lower().endswith(VCON_SUFFIXES):
+                        names.append(entry.name)
+        except OSError as error:
+            yield UsageError(
+                f"the folder cannot be read: {error.strerror}",
+                code="folder-unreadable",
+                hint="give yourself the right to read it, or name the files that you mean",
+                where=Where(file=str(folder)),
+            )
+        for name in sorted(names):
+            yield folder / name
+        pending += [folder / name for name in sorted(inner, reverse=True)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads round in a circle
+        return False

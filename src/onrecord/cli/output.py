@@ -26,8 +26,8 @@ _STEERING = re.compile(
 """DEL, the C1 controls, and the characters that reorder or hide text: JSON alone escapes only those below U+0020."""
 
 
-def emit(document: Any) -> None:
-    """Print one JSON document on standard output.
+def json_text(document: Any) -> str:
+    """Return a JSON document as text that is safe for a terminal, indented by two.
 
     A file's name may be no UTF-8, and a vCon may hold what UTF-8 cannot say: such characters become U+FFFD. What
     steers a terminal or hides text is written as a JSON escape.
@@ -38,13 +38,28 @@ def emit(document: Any) -> None:
         text = _SURROGATE.sub("\ufffd", json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
     if not text.isascii() or "\x7f" in text:
         text = _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-    sys.stdout.buffer.write(text.encode("utf-8") + b"\n")
+    return text
+
+
+def emit(document: Any) -> None:
+    """Print one JSON document on standard output."""
+    write_out(json_text(document) + "\n")
+
+
+def write_out(text: str) -> None:
+    """Write text that is safe for a terminal to standard output, at once and as UTF-8."""
+    sys.stdout.buffer.write(text.encode("utf-8"))
     sys.stdout.buffer.flush()
 
 
 def console() -> Console:
     """Return the console for people, on standard output; markup in values is the caller's to escape."""
     return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def error_console() -> Console:
+    """Return the console for people on standard error, for a report beside a result on standard output."""
+    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
 def note(message: str) -> None:
