@@ -51,9 +51,9 @@ class TestShow:
         [
             (b"{", "json-invalid", 2),
             (b'{"a":1}', "form-unknown", 2),
-            (b'{"vcon":"0.4.0","uuid":"x"}', "profile-unsupported", 3),
-            (b'{"ciphertext":"x","recipients":[]}', "form-unsupported", 3),
+            (b'{"ciphertext":"x","recipients":[]}', "form-encrypted", 3),
             (b'{"payload":"!","signatures":[]}', "jws-payload-invalid", 2),
+            (b"eyJhbGciOiJub25lIn0.e30.", "form-compact", 2),
         ],
     )
     def test_refused(self, capsysbinary, tmp_path, data, code, status):
@@ -63,6 +63,40 @@ class TestShow:
         error = json.loads(out)["error"]
         assert (ended, error["code"]) == (status, code)
         assert error["where"]["file"].endswith("a.vcon")
+
+    @pytest.mark.parametrize("version", ["0.0.1", "0.0.2", "0.3.0", "0.4.0", "0.5.0"])
+    def test_every_version(self, capsysbinary, tmp_path, version):
+        """A vCon of each version is shown, with or without sessions."""
+        dialog = {"type": "text", "start": "2026-11-02T12:00:00Z", "parties": [0], "body": "good day"}
+        document = {"vcon": version, "uuid": UUID, "parties": [{"tel": "+12025550101"}], "dialog": [dialog]}
+        (tmp_path / "a.vcon").write_bytes(text(document))
+        code, out, _ = run(capsysbinary, tmp_path / "a.vcon")
+        assert code == 0
+        for part in (f"core {version}", "+12025550101: text", "good day"):
+            assert part in out
+
+    def test_all(self, capsysbinary, tmp_path):
+        """--all shows every operation of a long record, the JSON story has them in any case."""
+        document = vcon(*(invocation(operation_id=str(number)) for number in range(700)))
+        (tmp_path / "a.vcon").write_bytes(text(document))
+        assert "--all shows them" in run(capsysbinary, tmp_path / "a.vcon")[1]
+        out = run(capsysbinary, tmp_path / "a.vcon", "--all")[1]
+        assert (out.count("  operation "), "--all" in out) == (700, False)
+        story = json.loads(run(capsysbinary, tmp_path / "a.vcon", "--json")[1])
+        assert len(story["operations"]) == 700
+
+    def test_encrypted_says_what_next(self, capsysbinary, tmp_path):
+        """For an encrypted file the command that helps is named."""
+        (tmp_path / "a.vcon").write_bytes(b'{"ciphertext":"x","recipients":[]}')
+        assert "onrecord decrypt FILE" in run(capsysbinary, tmp_path / "a.vcon")[2]
+
+    def test_no_colour_in_a_pipe(self, capsysbinary, tmp_path):
+        """What does not go to a terminal has no escape sequences, and its lines are not cut."""
+        document = vcon(invocation(mediatype="text/plain", encoding="none", body="x" * 110))
+        (tmp_path / "a.vcon").write_bytes(text(document))
+        out = run(capsysbinary, tmp_path / "a.vcon")[1]
+        assert "\x1b" not in out
+        assert "x" * 110 in out
 
 
 @pytest.mark.parametrize("critical", [["example"], "example", [7]])

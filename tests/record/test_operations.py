@@ -1,9 +1,13 @@
 """Operations over a whole vCon: order of time, decisions, standing decisions, attempts, outcomes."""
 
+import doctest
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onrecord.record import _sorted_numbers
+from onrecord.record._sorted_numbers import SortedNumbers
 from onrecord.record.operations import read_operations
 from onrecord.record.standing import STRICTNESS, StandingDecisions, Target
 from support.vcons import answer, decision, invocation, standing
@@ -150,6 +154,32 @@ class TestStanding:
         assert operations["a"].decision == "disallowed"
         assert ("once-under-standing", 1) in [(one.code, one.event) for one in history.remarks]
 
+    def test_told_with_what_replaced_it(self):
+        """Every standing decision is kept: by time, with its target, and with the later one that replaced it."""
+        history, operations = told(
+            standing("allowed", 2),
+            standing("disallowed", 0),
+            standing("permission-required", 1, tool=None),
+            invocation(3),
+        )
+        assert [(one.event, one.decision, one.tool, one.replaced_by) for one in history.standing] == [
+            (1, "disallowed", "now", 0),
+            (2, "permission-required", None, None),
+            (0, "allowed", "now", None),
+        ]
+        assert operations["a"].attempts[0].decision_event == 0
+
+    def test_disallowed_starts(self):
+        """Tool-invocations that started against a decision are named, whatever kind of decision it was."""
+        history, _ = told(
+            decision("disallowed"),
+            invocation(1),
+            standing("disallowed", 2, server="files", tool=None),
+            invocation(3, operation_id="b", server="files"),
+            invocation(4, operation_id="c"),
+        )
+        assert history.disallowed == (1, 3)
+
     def test_conflict(self):
         """A later server-wide decision that is stricter than one of its tools is reported, a milder one is not."""
         assert ("standing-conflict", 1) in remarks(
@@ -197,6 +227,151 @@ class TestStanding:
                 break
         else:
             assert found is None
+
+
+SIGNALS = ["tool-invocation", "tool-pending", "tool-progress", "tool-input", "tool-input-response",
+           "tool-timeout", "tool-cancel", "tool-result", "tool-failure", "tool-error", "tool-denied"]  # fmt: skip
+ENDS = {
+    "tool-result": "completed",
+    "tool-failure": "failed",
+    "tool-error": "errored",
+    "tool-denied": "denied",
+}
+
+
+def slow_state(kinds):
+    """The state after some events of one attempt, written down from the sentences of the draft."""
+    state, origin = "running", "running"
+    for kind in kinds:
+        working = state in ("running", "pending", "input-required")
+        if state in ENDS.values():
+            break
+        if kind in ENDS:
+            state = ENDS[kind]
+        elif kind == "tool-cancel":
+            state = "cancel-requested"
+        elif kind == "tool-timeout" and working:
+            state = "timed-out"
+        elif kind == "tool-pending" and state == "running":
+            state = "pending"
+        elif kind == "tool-input" and state in ("running", "pending"):
+            state, origin = "input-required", state
+        elif kind == "tool-input-response" and state == "input-required":
+            state = origin
+    return state
+
+
+def slow_decision(before, started):
+    """The decision in effect for a tool-invocation, found by looking through everything before it."""
+    once = [
+        (event["attempt"], place, event["decision"])
+        for place, event in enumerate(before)
+        if event["type"] == "policy-decision"
+        and event["policy_life"] == "once"
+        and event["operation_id"] == started["operation_id"]
+        and event["attempt"] <= started["attempt"]
+    ]
+    if once:
+        return max(once)[2], "once"
+    for source, tool in (("standing-tool", started["tool"]), ("standing-server", None)):
+        for event in reversed(before):
+            if (
+                event.get("policy_life") == "standing"
+                and (event["party"], event["server"]) == (started["party"], started["server"])
+                and event.get("tool") == tool
+            ):
+                return event["decision"], source
+    return None, "none"
+
+
+def slow_summaries(events):
+    """Operations with the state and the decision of each attempt, each found by a search of its own."""
+    ordered = [
+        event for _, event in sorted(enumerate(events), key=lambda entry: (entry[1]["time"], entry[0]))
+    ]
+    found = {}
+    for place, event in enumerate(ordered):
+        if event["type"] == "policy-decision":
+            if event["policy_life"] == "once":
+                found.setdefault(event["operation_id"], {})
+            continue
+        attempts = found.setdefault(event["operation_id"], {})
+        own = attempts.setdefault(
+            event["attempt"], {"kinds": [], "decision": (None, "none"), "started": False}
+        )
+        own["kinds"].append(event["type"])
+        if event["type"] == "tool-invocation" and not own["started"]:
+            own["started"] = True
+            own["decision"] = slow_decision(ordered[:place], event)
+    return {
+        name: {number: (slow_state(own["kinds"]), *own["decision"]) for number, own in attempts.items()}
+        for name, attempts in found.items()
+    }
+
+
+@st.composite
+def any_event(draw):
+    second, attempt = draw(st.integers(0, 3)), draw(st.integers(1, 3))
+    own = {
+        "operation_id": draw(st.sampled_from("ab")),
+        "attempt": attempt,
+        "party": draw(st.sampled_from([0, 0, 0, 1])),
+    }
+    target = {"server": draw(st.sampled_from("sssr")), "tool": draw(st.sampled_from("tttu"))}
+    value = draw(st.sampled_from(sorted(STRICTNESS)))
+    kind = draw(st.sampled_from(["once", "standing", "standing", "signal", "invocation", "invocation"]))
+    if kind == "once":
+        return decision(value, second, **own, **target)
+    if kind == "standing":
+        tool = draw(st.sampled_from(["t", "t", "u", None, None]))
+        return standing(value, second, party=own["party"], server=target["server"], tool=tool)
+    if kind == "invocation":
+        return invocation(second, **own, **target)
+    return answer(draw(st.sampled_from(SIGNALS[1:])), second, **own)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(any_event(), min_size=8, max_size=16))
+def test_against_a_slow_model(events):
+    """Scope, precedence, replacement and states are those that a plain search through the record finds."""
+    history = read_operations(events)
+    quick = {
+        one.operation_id: {
+            own.attempt: (own.state, own.decision, own.decision_source) for own in one.attempts
+        }
+        for one in history.operations
+    }
+    assert quick == slow_summaries(events)
+    counted = [index for one in history.operations for own in one.attempts for index in own.events]
+    counted += [index for one in history.operations for index in one.decisions]
+    counted += [one.event for one in history.standing]
+    assert sorted(counted) == list(range(len(events)))  # every event is kept, none twice
+
+
+class TestSortedNumbers:
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.integers(0, 400), unique=True), st.integers(-1, 401))
+    def test_highest(self, numbers, asked):
+        """The highest number not above the one asked for is found, in whatever order they came."""
+        held = SortedNumbers()
+        for number in numbers:
+            held.add(number)
+        assert held.highest_up_to(asked) == max((one for one in numbers if one <= asked), default=None)
+
+    @pytest.mark.parametrize("step", [1, -1])
+    def test_many(self, step):
+        """Rows are split, and numbers are found in each of them."""
+        held = SortedNumbers()
+        numbers = range(0, 20_000, 2)[::step]
+        for number in numbers:
+            held.add(number)
+        assert [held.highest_up_to(number + 1) for number in numbers] == list(numbers)
+        assert held.highest_up_to(-1) is None
+        assert held.highest_up_to(10**9) == 19_998
+
+    def test_example(self):
+        """The example in the class gives what it says."""
+        assert doctest.testmod(_sorted_numbers).failed == 0
 
 
 class TestAttempts:

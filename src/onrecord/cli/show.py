@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
-from rich.text import Text
+from rich.console import Group
 
-from onrecord.base.errors import MalformedError, Where
+from onrecord.base.errors import KeyAccessError, MalformedError, Where
 from onrecord.cli.files import read_file
 from onrecord.cli.output import JsonOption, console, emit
 from onrecord.record.forms import ENCRYPTED, SIGNED, Form, open_form
-from onrecord.record.story import render, tell
+from onrecord.record.story.rendering import Rendering
+from onrecord.record.story.rows import Row
+from onrecord.record.story.telling import tell
 from onrecord.record.vcon.model import Vcon
-from onrecord.record.vcon.versions import ProfileError, require_checked, unsupported_critical
+from onrecord.record.vcon.versions import unsupported_critical
+
+_CHECK: Final = "onrecord check FILE shows what is wrong with it"
+_COMPACT: Final = "convert_compact of onrecord.record.forms makes the general JSON form of it"
+_ROWS_AT_ONCE: Final = 500
+"""Lines handed to the terminal at once: the first ones come soon, and a long story is never held as a whole."""
+
+_SIGNED_NOTE: Final = "Signed; the signature was not verified here (onrecord verify does)."
 
 
 def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A vCon, signed or not; - is standard input.")],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every entry and event, also of a long record.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell the story of a vCon: sessions, operations, attempts, decisions, states.
+    """Tell the story of a vCon: sessions, messages, operations with attempts, decisions and states.
 
-    Signatures are not verified here; `onrecord verify` does that. Content is shown as it was recorded, in excerpts,
-    and never acted upon.
+    vCons of every version of core are shown. Of a long record the beginning, the end and what went wrong are
+    shown; --all and --json have everything. Signatures are not verified here; `onrecord verify` does that. Content
+    is shown as it was recorded, in excerpts, and never acted upon.
     """
     form, vcon = _open(file)
-    require_checked(vcon.version, file=str(file))
     for pointer in unsupported_critical(vcon.members):
         raise MalformedError(
             "the vCon needs an extension that this release does not know, so nothing of it is shown",
@@ -35,34 +48,42 @@ def command(
             hint="onrecord check FILE names the extension",
             where=Where(file=str(file), pointer=pointer),
         )
+    story = tell(vcon)
     if as_json:
-        emit({"file": str(file), "form": form.kind, "signature": "not-checked", **tell(vcon).to_json()})
+        emit({"file": str(file), "form": form.kind, "signature": "not-checked", **story.to_json()})
         return
     out = console()
     if form.kind == SIGNED:
-        out.print(Text("Signed; the signature was not verified here (onrecord verify does).", style="yellow"))
-    out.print(render(vcon))
+        out.print(Row([(_SIGNED_NOTE, "yellow")]))
+    rows = Rendering(story, everything=everything).rows()
+    while batch := list(islice(rows, _ROWS_AT_ONCE)):
+        out.print(Group(*batch))
 
 
 def _open(file: Path) -> tuple[Form, Vcon]:
     try:
         form = open_form(read_file(file))
         if form.kind == ENCRYPTED:
-            raise ProfileError(
-                "the file is an encrypted vCon; this release shows unsigned and signed ones",
-                code="form-unsupported",
-                hint="decrypt it with the recipient's key first",
+            raise KeyAccessError(
+                "the file is an encrypted vCon, and what is in it cannot be seen without a recipient's key",
+                code="form-encrypted",
+                hint="onrecord decrypt FILE --key KEY --out SIGNED, then onrecord show SIGNED",
                 where=Where(file=str(file)),
             )
         if form.payload_error is not None:
             raise form.payload_error
         if form.payload is None:
-            raise MalformedError("there is no vCon in the envelope", code="jws-payload-invalid")
+            compact = form.envelope is not None and form.envelope.has("form-compact")
+            raise MalformedError(
+                "the file is a compact JWS" if compact else "there is no vCon in the envelope",
+                code="form-compact" if compact else "jws-payload-invalid",
+                hint=_COMPACT if compact else None,
+            )
         return form, Vcon.of_document(form.payload)
     except MalformedError as error:
         raise MalformedError(
             str(error),
             code=error.code,
-            hint=error.hint or "onrecord check FILE shows what is wrong with it",
+            hint=error.hint or _CHECK,
             where=Where(file=str(file), pointer=error.where.pointer if error.where else None),
         ) from error

@@ -12,10 +12,13 @@ from typing import Any, Final
 
 import orjson
 
+from onrecord.base.escapes import escape_hidden
+
 LINE_CHARACTERS: Final = 120
 """Characters of content shown on a line: enough to recognize a call, too few to flood a terminal."""
 
 _SCANNED: Final = 4 * LINE_CHARACTERS
+_ON_ONE_LINE: Final = str.maketrans({"\n": "⏎", "\t": " ", "\xa0": " "})
 
 
 def visible(text: str, *, limit: int | None = None) -> str:
@@ -27,11 +30,7 @@ def visible(text: str, *, limit: int | None = None) -> str:
         text = text[: limit - 1] + "…"
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if char.isprintable() else _written_out(char) for char in text)
-
-
-def _written_out(char: str) -> str:
-    return {"\n": "⏎", "\t": " ", "\xa0": " "}.get(char) or f"\\u{{{ord(char):x}}}"
+    return escape_hidden(text.translate(_ON_ONE_LINE))
 
 
 def excerpt(value: Any, *, limit: int = LINE_CHARACTERS) -> str:

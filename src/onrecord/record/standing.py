@@ -57,6 +57,11 @@ class StandingDecisions:
         counts[STRICTNESS[decision]] += 1
         return 0
 
+    def in_effect(self, target: Target) -> int | None:
+        """Return the event of the decision in effect for exactly this target, or None."""
+        found = self._in_effect.get(target)
+        return None if found is None else found[1]
+
     def effective(self, *, party: int, operation: str, server: str, tool: str | None) -> Standing | None:
         """Return the decision that covers an operation: the one for its tool, else the one for its server."""
         if tool is not None:

@@ -33,6 +33,10 @@ class State(Enum):
     ERRORED = "errored"
     DENIED = "denied"
 
+    __hash__ = (
+        object.__hash__
+    )  # members are unique; the hash of Enum is Python code, and each event asks for it
+
     @property
     def is_working(self) -> bool:
         """Say whether the tool is at work or waits for input."""
