@@ -1,9 +1,13 @@
-"""`onrecord verify`: anchors, check time, verdicts and exit codes."""
+"""`onrecord verify`: anchors, check time, what is required, verdicts, exit codes, and the vCon that was signed."""
 
+import base64
 import json
+import stat
 from datetime import timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from onrecord.cli.main import main
@@ -103,10 +107,10 @@ class TestVerify:
         """Without --anchor those of trust.vcon are used."""
         from types import SimpleNamespace
 
-        from onrecord.cli import verify
+        from onrecord.cli import trust
 
         found = SimpleNamespace(trust=SimpleNamespace(vcon=signed / "anchors"))
-        monkeypatch.setattr(verify, "Configuration", SimpleNamespace(load=lambda path: found))
+        monkeypatch.setattr(trust, "Configuration", SimpleNamespace(load=lambda path: found))
         assert run(capsysbinary, signed / "a.vcon", *AT)[0] == 0
 
     def test_expired_now(self, capsysbinary, tmp_path, pki):
@@ -116,3 +120,100 @@ class TestVerify:
         (tmp_path / "a.vcon").write_bytes(data)
         (tmp_path / "root.pem").write_bytes(pki.root.public_bytes(Encoding.PEM))
         assert run(capsysbinary, tmp_path / "a.vcon", "--anchor", tmp_path / "root.pem")[0] == 1
+
+
+class TestRequired:
+    @pytest.fixture
+    def both(self, signed, pki):
+        """Beside the signed vCon one with a second, broken signature, and another root."""
+        message = json.loads((signed / "a.vcon").read_bytes())
+        broken = {**message["signatures"][0], "signature": "AA"}
+        message["signatures"].append(broken)
+        (signed / "two.vcon").write_bytes(json.dumps(message).encode())
+        other = certify("Other Root", pki.keys["p384"], ca=True)
+        (signed / "other.pem").write_bytes(other.public_bytes(Encoding.PEM))
+        return signed
+
+    def test_any(self, capsysbinary, both):
+        """--require any is content with one good signature, all is not."""
+        arguments = (both / "two.vcon", "--anchor", both / "anchors", *AT)
+        assert run(capsysbinary, *arguments)[0] == 1
+        assert run(capsysbinary, *arguments, "--require", "any")[0] == 0
+        assert run(capsysbinary, *arguments, "--require", "most")[0] == 2
+
+    def test_anchors(self, capsysbinary, both):
+        """--require-anchor trusts a certificate and asks for a signature below it."""
+        root, other = both / "anchors" / "root.pem", both / "other.pem"
+        arguments = (both / "a.vcon", *AT)
+        assert run(capsysbinary, *arguments, "--require-anchor", root)[0] == 0
+        code, out, _ = run(capsysbinary, *arguments, "--require-anchor", root, "--require-anchor", other)
+        assert code == 1
+        assert out.strip().endswith("failed: chain-untrusted")
+
+    def test_reject_after(self, capsysbinary, signed):
+        """--reject-after refuses what says it was signed after the key was lost."""
+        arguments = (signed / "a.vcon", "--anchor", signed / "anchors", *AT, "--reject-after")
+        assert run(capsysbinary, *arguments, "2026-11-02T12:00:03Z")[0] == 0
+        assert run(capsysbinary, *arguments, "2026-11-02T12:00:02Z")[0] == 1
+        assert run(capsysbinary, *arguments, "yesterday")[0] == 2
+
+
+class TestRevoked:
+    def crl(self, pki, path, *certificates):
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(pki.middle.subject)
+            .last_update(NOW - timedelta(days=1))
+            .next_update(NOW + timedelta(days=9))
+        )
+        for certificate in certificates:
+            entry = x509.RevokedCertificateBuilder().serial_number(certificate.serial_number)
+            builder = builder.add_revoked_certificate(entry.revocation_date(NOW - timedelta(days=2)).build())
+        path.write_bytes(builder.sign(pki.middle_key, hashes.SHA256()).public_bytes(Encoding.PEM))
+        return path
+
+    def test_lists(self, capsysbinary, signed, pki):
+        """--crl looks up: a revoked certificate fails, a list that does not cover all leaves a warning."""
+        message = json.loads((signed / "a.vcon").read_bytes())
+        leaf = x509.load_der_x509_certificate(base64.b64decode(message["signatures"][0]["header"]["x5c"][0]))
+        arguments = (signed / "a.vcon", "--anchor", signed / "anchors", *AT)
+        code, out, _ = run(capsysbinary, *arguments, "--crl", self.crl(pki, signed / "r.crl", leaf))
+        assert code == 1
+        assert out.strip().endswith("failed: chain-revoked")
+        code, out, _ = run(capsysbinary, *arguments, "--crl", self.crl(pki, signed / "g.crl"))
+        assert code == 0
+        assert "revocation-unchecked" in out
+
+    @pytest.mark.parametrize("name", ["none.crl", "a.vcon"])
+    def test_bad_list(self, capsysbinary, signed, name):
+        """A list that is missing or none is a usage error, never an empty list."""
+        arguments = (signed / "a.vcon", "--anchor", signed / "anchors", *AT)
+        assert run(capsysbinary, *arguments, "--crl", signed / name)[0] == 2
+
+
+class TestOut:
+    def test_only_what_was_signed(self, capsysbinary, signed):
+        """--out writes the vCon byte for byte as it was signed, into a new file of mode 0600."""
+        out = signed / "v.vcon"
+        arguments = (signed / "a.vcon", "--anchor", signed / "anchors", *AT)
+        code, printed, _ = run(capsysbinary, *arguments, "--out", out, "--json")
+        assert (code, json.loads(printed)["out"]) == (0, str(out))
+        assert out.read_bytes() == canonical_text(DOCUMENT)
+        assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+    def test_standard_output(self, capsysbinary, signed):
+        """With - the vCon alone goes to standard output, the report to standard error."""
+        arguments = (signed / "a.vcon", "--anchor", signed / "anchors", *AT, "--out", "-")
+        code, out, err = run(capsysbinary, *arguments)
+        assert (code, out.encode()) == (0, canonical_text(DOCUMENT))
+        assert err.strip().endswith("verified")
+        assert run(capsysbinary, *arguments, "--json")[0] == 2
+
+    def test_nothing_unverified(self, capsysbinary, signed, home):
+        """What fails or is not evaluated is not written."""
+        out = signed / "v.vcon"
+        for more in ((), ("--anchor", signed / "anchors", "--at", "2036-01-01T00:00:00Z")):
+            code, _, err = run(capsysbinary, signed / "a.vcon", *more, "--out", out)
+            assert code in (1, 3)
+            assert "nothing was written" in err
+            assert not out.exists()

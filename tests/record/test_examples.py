@@ -9,6 +9,8 @@ MODULES = [
     "certificates",
     "checks.catalogue",
     "checks.checker",
+    "checks.collector",
+    "checks.profiles",
     "credentials",
     "opening",
     "operations",

@@ -197,6 +197,7 @@ class TestMustFail:
         assert failed(report) == {axis}
         assert report.payload is None
 
+    @pytest.mark.req("AA-175")
     def test_tampered_payload(self):
         """A changed payload does not fit the signature."""
         message = json.loads(signed())

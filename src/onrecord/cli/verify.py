@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,18 +10,38 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from onrecord.base.configuration import Configuration
-from onrecord.base.dates import parse_date
-from onrecord.base.errors import ConfigurationError, MalformedError, UsageError, Where
+from onrecord.base.errors import MalformedError, UsageError
 from onrecord.base.reports import Report
-from onrecord.cli.check import print_findings
-from onrecord.cli.files import read_file
-from onrecord.cli.output import ConfigOption, JsonOption, console, emit, exit_with, note, visible
+from onrecord.cli.files import read_file, write_file
+from onrecord.cli.findings import print_findings
+from onrecord.cli.output import (
+    ConfigOption,
+    JsonOption,
+    console,
+    emit,
+    error_console,
+    exit_with,
+    note,
+    visible,
+)
+from onrecord.cli.sources import placed
+from onrecord.cli.trust import (
+    AnchorOption,
+    AtOption,
+    ChainOption,
+    ChainProfile,
+    CrlOption,
+    anchors_of,
+    crls_of,
+    next_step,
+    time_of,
+)
 from onrecord.record.certificates import load_certificates
 from onrecord.record.forms import verify
 
 if TYPE_CHECKING:
     from cryptography import x509
+    from rich.console import Console
 
 _STYLES: Final = {
     "verified": "green",
@@ -30,40 +49,55 @@ _STYLES: Final = {
     "not-checked": "dim",
     "not-evaluated": "yellow",
 }
-_NO_ANCHOR: Final = "name the certificate you trust with --anchor, or a configuration with --config"
 
 
-class ChainProfile(Enum):
-    """How certificates are held to account."""
+class Require(Enum):
+    """How many signatures must hold."""
 
-    STRICT = "strict"
-    COMPAT = "compat"
+    ALL = "all"
+    ANY = "any"
 
 
 def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A signed vCon; - is standard input.")],
-    anchor: Annotated[
+    anchor: AnchorOption = None,
+    require: Annotated[
+        Require,
+        typer.Option("--require", help="How many signatures must hold; any means one of each envelope."),
+    ] = Require.ALL,
+    require_anchor: Annotated[
         list[Path] | None,
         typer.Option(
-            "--anchor",
+            "--require-anchor",
             metavar="CERT",
-            help="Trust this certificate, or those of a folder; default: trust.vcon of the configuration.",
+            help="Trust this certificate, and ask that it vouches for a signature. May be repeated.",
             show_default=False,
         ),
     ] = None,
-    at: Annotated[
+    at: AtOption = None,
+    chain: ChainOption = ChainProfile.STRICT,
+    crl: CrlOption = None,
+    reject_after: Annotated[
         str | None,
         typer.Option(
-            "--at", metavar="TIME", help="Check certificates at this RFC 3339 time.", show_default=False
+            "--reject-after",
+            metavar="TIME",
+            help="Refuse vCons that say they were signed after this time, when the key was lost.",
+            show_default=False,
         ),
     ] = None,
-    chain: Annotated[
-        ChainProfile,
-        typer.Option("--chain", help="compat accepts issuers that are no CAs, with a warning."),
-    ] = ChainProfile.STRICT,
     strict: Annotated[
         bool, typer.Option("--strict", help="Raise warnings about lenient and legacy forms to errors.")
     ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="If it is verified, write the vCon that was signed to this new file, and nothing else.",
+            show_default=False,
+        ),
+    ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -71,67 +105,56 @@ def command(
 
     Exit 0 verified, 1 failed, 2 not readable, 3 not evaluated: no anchor is known, or the file is not signed.
     """
+    to_standard_output = out is not None and str(out) == "-"
+    if as_json and to_standard_output:
+        raise UsageError(
+            "--json prints the report on standard output, so the vCon needs a file",
+            code="out-missing",
+            hint="name it with --out FILE",
+        )
     data = read_file(file)
-    anchors = _anchors(anchor, config)
+    required = _required(require_anchor)
+    anchors = anchors_of(anchor, config) if anchor or not required else ()
     try:
-        report = verify(data, anchors=anchors, at=_check_time(at), chain=chain.value, strict=strict)
+        report = verify(
+            data,
+            anchors=anchors,
+            at=time_of(at, "--at"),
+            chain=chain.value,
+            require=require.value,
+            required_anchors=required,
+            crls=crls_of(crl),
+            reject_after=time_of(reject_after, "--reject-after"),
+            strict=strict,
+        )
     except MalformedError as error:
-        raise MalformedError(
-            str(error),
-            code=error.code,
-            hint=error.hint or "onrecord check FILE shows what is wrong with it",
-            where=Where(file=str(file), pointer=error.where.pointer if error.where else None),
-        ) from error
+        raise placed(error, file) from error
+    written = out is not None and report.payload is not None
+    if written and report.payload is not None:
+        write_file(out, report.payload)
     if as_json:
-        emit(report.to_json())
+        emit({**report.to_json(), **({"out": str(out)} if written else {})})
     else:
-        _print(report)
+        # The document goes to standard output alone, if it goes there.
+        print_report(error_console() if to_standard_output else console(), report)
         if report.verdict == "not-evaluated":
-            note(f"  next: {_next_step(report, anchors)}")
+            note(f"  next: {next_step(report, (*anchors, *required))}")
+        if out is not None and not written:
+            note("onrecord: nothing was written, for nothing is verified")
     exit_with(report.exit_code)
 
 
-def _next_step(report: Report, anchors: tuple[x509.Certificate, ...]) -> str:
-    if report.outcome == "unsigned":
-        return "an unsigned vCon has nothing to verify; ask for the signed form"
-    if report.outcome == "encrypted":
-        return "decrypt it with the recipient's key, then verify what is inside"
-    return _NO_ANCHOR if not anchors else "the findings above say what could not be told"
+def _required(paths: list[Path] | None) -> tuple[x509.Certificate, ...]:
+    return tuple(certificate for path in paths or () for certificate in load_certificates(path))
 
 
-def _check_time(at: str | None) -> datetime | None:
-    if at is None:
-        return None
-    try:
-        return parse_date(at)
-    except MalformedError:
-        raise UsageError(
-            "--at is no RFC 3339 date-time with offset",
-            code="date-invalid",
-            hint="write it like 2026-11-30T00:00:00Z",
-        ) from None
-
-
-def _anchors(paths: list[Path] | None, config: Path | None) -> tuple[x509.Certificate, ...]:
-    """Return the trusted certificates: those named, else those of the configuration found, else none."""
-    if paths:
-        return tuple(certificate for path in paths for certificate in load_certificates(path))
-    try:
-        return load_certificates(Configuration.load(config).trust.vcon)
-    except ConfigurationError as error:
-        if config is not None:
-            raise
-        if error.code not in ("configuration-missing", "certificate-missing"):
-            note(f"onrecord: the configuration is not used: {visible(str(error))} [{error.code}]")
-        return ()
-
-
-def _print(report: Report) -> None:
+def print_report(out: Console, report: Report) -> None:
+    """Print the axes of a report, its findings, and the verdict as the last line."""
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, axis in report.axes.items():
         count = "" if axis.count is None else str(axis.count)
-        table.add_row(name, Text(axis.result, _STYLES[axis.result]), count, Text(visible(axis.grounds)))
-    out = console()
+        grounds = Text(visible(axis.grounds), overflow="fold")
+        table.add_row(name, Text(axis.result, _STYLES[axis.result]), count, grounds)
     out.print(table)
     print_findings(out, report.findings)
     if report.not_checked:

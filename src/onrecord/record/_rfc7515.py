@@ -139,7 +139,7 @@ def _read_signature(entry: Any, index: int, report: Report) -> Signature:
     for name in protected:
         if name in unprotected:
             place = f"{pointer}/header"
-            if _equal(protected[name], unprotected[name]):
+            if equal_values(protected[name], unprotected[name]):
                 report("jws-header-duplicate", place, data={"name": name})
             else:
                 fault("jws-header-conflict", place, name=name)
@@ -184,12 +184,14 @@ def _read_value(text: Any, pointer: str, report: Report, fault: Callable[..., No
     return value
 
 
-def _equal(one: Any, other: Any) -> bool:
-    """Compare JSON values: 1 and true are different."""
+def equal_values(one: Any, other: Any) -> bool:
+    """Say whether two JSON values are equal: 1 and true are different."""
+    if one is other:
+        return True
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(equal_values(one[name], other[name]) for name in one)
     if isinstance(one, list):
-        return len(one) == len(other) and all(map(_equal, one, other))
+        return len(one) == len(other) and all(map(equal_values, one, other))
     return bool(one == other)

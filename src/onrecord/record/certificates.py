@@ -7,6 +7,7 @@ Source: RFC 5280 section 6; record.md D-24.
 
 from __future__ import annotations
 
+import errno
 from base64 import b64decode
 from binascii import Error as BinasciiError
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, r
 from cryptography.x509.oid import ExtensionOID
 
 from onrecord.base.errors import CertificateError, ConfigurationError, Where
+from onrecord.base.files import read_regular
 from onrecord.base.jose import MIN_RSA_BITS
 from onrecord.base.keys import PublicKey
 
@@ -50,7 +52,8 @@ _PROCESSED: Final = frozenset(
 )
 """Critical extensions that do not stand in the way. A path under name constraints, for one, is refused."""
 
-_WEAK_HASHES: Final = (hashes.MD5, hashes.SHA1)
+WEAK_HASHES: Final = (hashes.MD5, hashes.SHA1)
+"""Hashes under which another certificate or list with the same signature can be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +127,15 @@ def load_certificates(path: Path) -> tuple[x509.Certificate, ...]:
         if path.is_dir():
             files = sorted(file for file in path.iterdir() if file.suffix in (".pem", ".crt", ".cer", ".der"))
             return tuple(certificate for file in files for certificate in load_certificates(file))
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise ValueError("too large")
-        data = path.read_bytes()
+        data = read_regular(path, limit_bytes=MAX_FILE_BYTES, follow=True)
         if b"-----BEGIN" in data:
             return tuple(x509.load_pem_x509_certificates(data))
         return (x509.load_der_x509_certificate(data),)
     except OSError as error:
+        odd = error.errno in (errno.EINVAL, errno.EFBIG)
         raise ConfigurationError(
             f"a certificate cannot be read: {error.strerror}",
-            code="certificate-missing",
+            code="certificate-malformed" if odd else "certificate-missing",
             hint="name a PEM or DER file, or a directory of them",
             where=Where(file=str(path)),
         ) from error
@@ -254,7 +256,7 @@ def _is_weak(certificate: x509.Certificate, *, is_anchor: bool) -> bool:
         (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey, ed448.Ed448PublicKey),
     ):
         return True
-    return not is_anchor and isinstance(algorithm, _WEAK_HASHES)
+    return not is_anchor and isinstance(algorithm, WEAK_HASHES)
 
 
 def _extensions(certificate: x509.Certificate) -> x509.Extensions | None:

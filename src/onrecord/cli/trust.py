@@ -1,0 +1,109 @@
+"""Options of the commands that verify: whom to trust, at which time, and how strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from onrecord.base.configuration import Configuration
+from onrecord.base.dates import parse_date
+from onrecord.base.errors import ConfigurationError, MalformedError, UsageError
+from onrecord.base.reports import Report
+from onrecord.cli.output import note, visible
+from onrecord.record.certificates import load_certificates
+from onrecord.record.revocation import load_crls
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+NO_ANCHOR: Final = "name the certificate you trust with --anchor, or a configuration with --config"
+
+
+class ChainProfile(Enum):
+    """How certificates are held to account."""
+
+    STRICT = "strict"
+    COMPAT = "compat"
+
+
+AnchorOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--anchor",
+        metavar="CERT",
+        help="Trust this certificate, or those of a folder; default: trust.vcon of the configuration.",
+        show_default=False,
+    ),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at", metavar="TIME", help="Check certificates at this RFC 3339 time.", show_default=False
+    ),
+]
+ChainOption = Annotated[
+    ChainProfile,
+    typer.Option("--chain", help="compat accepts issuers that are no CAs, with a warning."),
+]
+CrlOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--crl",
+        metavar="FILE",
+        help="Look up certificates in this list of revoked ones; none is ever fetched.",
+        show_default=False,
+    ),
+]
+
+
+def anchors_of(paths: Sequence[Path] | None, config: Path | None) -> tuple[x509.Certificate, ...]:
+    """Return the trusted certificates: those named, else those of the configuration found, else none.
+
+    Raises `ConfigurationError` for a file that cannot be read, and for the configuration if it was named.
+    """
+    if paths:
+        return tuple(certificate for path in paths for certificate in load_certificates(path))
+    try:
+        return load_certificates(Configuration.load(config).trust.vcon)
+    except ConfigurationError as error:
+        if config is not None:
+            raise
+        if error.code not in ("configuration-missing", "certificate-missing"):
+            note(f"onrecord: the configuration is not used: {visible(str(error))} [{error.code}]")
+        return ()
+
+
+def crls_of(paths: Sequence[Path] | None) -> tuple[x509.CertificateRevocationList, ...]:
+    """Return the lists of revoked certificates of the files named."""
+    return tuple(crl for path in paths or () for crl in load_crls(path))
+
+
+def time_of(text: str | None, option: str) -> datetime | None:
+    """Read the value of an option that is a time.
+
+    Raises `UsageError` with code "date-invalid".
+    """
+    if text is None:
+        return None
+    try:
+        return parse_date(text)
+    except MalformedError:
+        raise UsageError(
+            f"{option} is no RFC 3339 date-time with offset",
+            code="date-invalid",
+            hint="write it like 2026-11-30T00:00:00Z",
+        ) from None
+
+
+def next_step(report: Report, anchors: Sequence[x509.Certificate]) -> str:
+    """Return what a person can do about a file that was not evaluated."""
+    if report.outcome == "unsigned":
+        return "an unsigned vCon has nothing to verify; ask for the signed form"
+    if report.outcome == "encrypted":
+        return "onrecord decrypt FILE --key KEY --out SIGNED opens it and verifies what is inside"
+    return NO_ANCHOR if not anchors else "the findings above say what could not be told"
