@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from onrecord.record.vcon.pointers import step
+from onrecord.record.vcon.paths import Path, pointer_of
 
 MARK: Final = "[credential replaced: {}]"
 """What stands in place of a credential; {} is the name of the pattern or member."""
@@ -99,10 +99,6 @@ MIN_KEY_CHARACTERS: Final = 8
 """Shortest member name that is searched: no credential of the patterns is shorter."""
 
 
-_Path = tuple[Any, str | int] | None
-"""The way to a value, innermost key last; written out as a pointer only where something was found."""
-
-
 class Hit(NamedTuple):
     """A credential in a value: where, which pattern or member name, and if a "text", a "member" or a "url" gave it."""
 
@@ -120,22 +116,30 @@ class Span(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """One kind of credential. `trigger` is a text without which it cannot occur, in any case where `is_folded`."""
+    """One kind of credential.
+
+    `trigger` is a text without which it cannot occur, in any case where `is_folded`; five characters at most, since
+    the interpreter searches short texts fastest. `in_json` occurs in every JSON text without \\u escapes in one of
+    whose strings the credential stands.
+    """
 
     name: str
     trigger: str
     spans: Callable[[str], Iterator[Span]]
+    in_json: re.Pattern[bytes]
     is_folded: bool = False
 
 
-def _by_expression(name: str, trigger: str, expression: str, *, is_folded: bool = False) -> Pattern:
+def _by_expression(
+    name: str, trigger: str, expression: str, in_json: bytes, *, is_folded: bool = False
+) -> Pattern:
     compiled = re.compile(expression)
 
     def spans(text: str) -> Iterator[Span]:
         for match in compiled.finditer(text):
             yield Span(match.start(), match.end(), name)
 
-    return Pattern(name, trigger, spans, is_folded)
+    return Pattern(name, trigger, spans, re.compile(in_json), is_folded)
 
 
 _TOKEN_END: Final = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
@@ -189,25 +193,48 @@ def _private_keys(text: str) -> Iterator[Span]:
         begin = _KEY_BEGIN.search(text, stop)
 
 
+_BLANKS: Final = rb"(?:[ \x80-\xff]|\\[tnrf])++"
+"""What white space may look like in a JSON text: a blank, an escape, or a wide character."""
+
 PATTERNS: Final = (
-    _by_expression("bearer", "bearer", r"(?i:\bbearer)\s+[A-Za-z0-9._~+/=-]{16,}", is_folded=True),
-    _by_expression("basic", "basic", r"(?i:\bbasic)\s+[A-Za-z0-9+/=]{12,}", is_folded=True),
-    _by_expression("aws-key-id", "AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
-    _by_expression("aws-session-key-id", "ASIA", r"\bASIA[0-9A-Z]{16}\b"),
-    *(_by_expression("github-token", f"gh{kind}_", rf"\bgh{kind}_[A-Za-z0-9]{{36,}}") for kind in "pousr"),
-    _by_expression("github-pat", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{50,}"),
-    _by_expression("slack-token", "xox", r"\bxox[abprs]-[A-Za-z0-9-]{10,}"),
-    _by_expression("api-key-sk", "sk-", r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{20,}"),
-    _by_expression("google-api-key", "AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
-    Pattern("jwt", ".eyJ", _jwts),
-    Pattern("private-key", "PRIVATE KEY-----", _private_keys),
-    Pattern(URL_USERINFO, "://", _userinfos),
+    _by_expression(
+        "bearer",
+        "earer",
+        r"(?i:\bbearer)\s+[A-Za-z0-9._~+/=-]{16,}",
+        rb"(?i:bearer)" + _BLANKS + rb"[A-Za-z0-9._~+/=-]{16}",
+        is_folded=True,
+    ),
+    _by_expression(
+        "basic",
+        "basic",
+        r"(?i:\bbasic)\s+[A-Za-z0-9+/=]{12,}",
+        rb"(?i:basic)" + _BLANKS + rb"[A-Za-z0-9+/=]{12}",
+        is_folded=True,
+    ),
+    _by_expression("aws-key-id", "AKIA", r"\bAKIA[0-9A-Z]{16}\b", rb"AKIA[0-9A-Z]{16}"),
+    _by_expression("aws-session-key-id", "ASIA", r"\bASIA[0-9A-Z]{16}\b", rb"ASIA[0-9A-Z]{16}"),
+    *(
+        _by_expression(
+            "github-token",
+            f"gh{kind}_",
+            rf"\bgh{kind}_[A-Za-z0-9]{{36,}}",
+            rf"gh{kind}_[A-Za-z0-9]{{36}}".encode("ascii"),
+        )
+        for kind in "pousr"
+    ),
+    _by_expression("github-pat", "b_pat", r"\bgithub_pat_[A-Za-z0-9_]{50,}", rb"github_pat_[A-Za-z0-9_]{50}"),
+    _by_expression("slack-token", "xox", r"\bxox[abprs]-[A-Za-z0-9-]{10,}", rb"xox[abprs]-[A-Za-z0-9-]{10}"),
+    _by_expression("api-key-sk", "sk-", r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{20,}", rb"sk-[A-Za-z0-9_-]{20}"),
+    _by_expression("google-api-key", "AIza", r"\bAIza[0-9A-Za-z_-]{35}", rb"AIza[0-9A-Za-z_-]{35}"),
+    Pattern("jwt", ".eyJ", _jwts, re.compile(rb"\.eyJ[A-Za-z0-9_-]*+\.")),
+    Pattern("private-key", "KEY--", _private_keys, re.compile(rb"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")),
+    Pattern(URL_USERINFO, "://", _userinfos, re.compile(rb'://(?:\\.|[^\\"/?#@ ])*+@')),
 )
 """The patterns, at least those that record.md 7.2 asks for."""
 
 
 def active_patterns(raw: bytes) -> tuple[Pattern, ...]:
-    """Return the patterns that can occur in any string of a JSON text: those whose trigger its bytes contain.
+    """Return the patterns that can occur in any string of a JSON text, judged by its bytes.
 
     An escape can spell any letter, so with one in the text all patterns stay.
     """
@@ -218,6 +245,7 @@ def active_patterns(raw: bytes) -> tuple[Pattern, ...]:
         pattern
         for pattern in PATTERNS
         if pattern.trigger.encode("ascii") in (folded if pattern.is_folded else raw)
+        and pattern.in_json.search(raw)
     )
 
 
@@ -250,9 +278,15 @@ def is_replaced(value: Any) -> bool:
 
 
 def find(value: Any, *, pointer: str = "", patterns: tuple[Pattern, ...] = PATTERNS) -> list[Hit]:
-    """Return the credentials in a JSON value, with pointers that begin with `pointer`."""
-    hits: list[Hit] = []
-    work: list[tuple[Any, _Path, str]] = [(value, None, "")]
+    """Return the credentials in a JSON value, in document order, with pointers that begin with `pointer`."""
+    hits = list(search(value, pointer=pointer, patterns=patterns))
+    hits.reverse()
+    return hits
+
+
+def search(value: Any, *, pointer: str = "", patterns: tuple[Pattern, ...] = PATTERNS) -> Iterator[Hit]:
+    """Yield what `find` returns, the last first, so that a file full of credentials need not fill memory with hits."""
+    work: list[tuple[Any, Path, str]] = [(value, None, "")]
     while work:
         item, path, name = work.pop()
         kind = type(item)
@@ -260,11 +294,9 @@ def find(value: Any, *, pointer: str = "", patterns: tuple[Pattern, ...] = PATTE
             inside = "" if _is_schema(item) else name
             for key, member in item.items():
                 if patterns and len(key) >= MIN_KEY_CHARACTERS:
-                    # The place is the object: a pointer to the member would quote the credential.
-                    hits += [
-                        Hit(_pointer(pointer, path), span.pattern, _kind_of(span))
-                        for span in spans(key, patterns)
-                    ]
+                    for span in spans(key, patterns):
+                        # The place is the object: a pointer to the member would quote the credential.
+                        yield Hit(pointer_of(path, pointer), span.pattern, _kind_of(span))
                 own = key.lower() if is_credential_name(key) else inside
                 kind = type(member)
                 if own or kind is dict or kind is list or (patterns and kind is str):
@@ -275,28 +307,17 @@ def find(value: Any, *, pointer: str = "", patterns: tuple[Pattern, ...] = PATTE
                 if name or kind is dict or kind is list or (patterns and kind is str):
                     work.append((member, (path, index), name))
         elif kind is str:
+            if patterns:
+                for span in reversed(spans(item, patterns)):
+                    yield Hit(pointer_of(path, pointer), span.pattern, _kind_of(span))
             if name and item and not is_replaced(item):
-                hits.append(Hit(_pointer(pointer, path), name, "member"))
-            hits += [
-                Hit(_pointer(pointer, path), span.pattern, _kind_of(span))
-                for span in (spans(item, patterns) if patterns else ())
-            ]
+                yield Hit(pointer_of(path, pointer), name, "member")
         elif name and _is_number(item):
-            hits.append(Hit(_pointer(pointer, path), name, "member"))
-    hits.reverse()
-    return hits
+            yield Hit(pointer_of(path, pointer), name, "member")
 
 
 def _kind_of(span: Span) -> str:
     return "url" if span.pattern == URL_USERINFO else "text"
-
-
-def _pointer(start: str, path: _Path) -> str:
-    parts: list[str] = []
-    while path is not None:
-        path, key = path
-        parts.append(step(key))
-    return start + "".join(reversed(parts))
 
 
 def replace(value: Any) -> tuple[Any, int]:
