@@ -33,6 +33,11 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "show": "tell the story of a vCon",
         "check": "find what is wrong with a vCon",
         "verify": "verify a signed vCon",
+        "sign": "sign a vCon",
+        "encrypt": "encrypt a signed vCon for those who may read it",
+        "decrypt": "open an encrypted vCon and verify what is inside",
+        "redact": "make a copy of a vCon without what must not leave",
+        "upgrade": "make a vCon of the present version out of an older one",
         "journal": "verify a tamper-evident journal",
         "authority": "run the Call Authority alone",
     }
