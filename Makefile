@@ -9,7 +9,7 @@ ARGS ?=
 # Only there when the interpreter is a copy that needs it (scripts/setup.sh).
 -include .venv/onrecord.mk
 
-.PHONY: help setup environment demo test check lint format bench docs clean
+.PHONY: help setup environment demo test check lint format bench fuzz docs clean
 
 help:
 	@echo "make setup   the environment in .venv, and real tool servers for the tests"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint    ruff, mypy and the doors between the rooms"
 	@echo "make check   the same"
 	@echo "make bench   every number that the README claims"
+	@echo "make fuzz    hostile files for everything that reads one, led by coverage (ARGS='check --seconds 600')"
 	@echo "make docs    generated pages, compared with the code (WRITE=1 writes them)"
 	@echo "make clean   away with everything that was made"
 
@@ -47,11 +48,15 @@ check: test
 bench: environment
 	$(PY) benchmarks/peers.py
 	$(PY) benchmarks/digest.py $(ARGS)
+	$(PY) benchmarks/vcons.py $(ARGS)
 	$(PY) benchmarks/pairs.py $(ARGS)
 	$(PY) benchmarks/latency.py $(ARGS)
 	$(PY) benchmarks/journal.py $(ARGS)
 	$(PY) benchmarks/growth.py $(ARGS)
 	$(PY) benchmarks/kills.py $(ARGS)
+
+fuzz: environment
+	$(PY) fuzz/run.py $(ARGS)
 
 docs: environment
 	$(PY) docs/build.py $(if $(WRITE),--write)
