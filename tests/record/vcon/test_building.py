@@ -502,6 +502,22 @@ class TestNames:
             == "operation-id-reused"
         )
 
+    def test_name_is_free_again(self):
+        """An entry that was taken out of a session leaves its name there to another."""
+        made = Vcon.new()
+        made.add_party(type="person")
+        made.add_session(start=at(0))
+        made.add_session(start=at(0))
+        made.add_message("x", start=at(0), sender=0, session=0, entry_id="e")
+        assert refused(
+            lambda: made.add_message("x", start=at(0), sender=0, session=(0, 1), entry_id="e")
+        ) == ("entry-id-duplicate")
+        made.update_session(0, dialog=None)
+        made.update_session(1, dialog=[0])
+        made.add_message("x", start=at(0), sender=0, session=0, entry_id="e")
+        assert refused(lambda: made.update_session(0, dialog=[0, 1])) == "entry-id-duplicate"
+        assert problems(made) == []
+
     def test_model_of_a_person_is_loud(self):
         """A message that names its model is by an agent."""
         made = Vcon.new()
@@ -563,6 +579,15 @@ class TestReadAndAdd:
         assert refused(lambda: made.set_member("vcs", {"revision": "x"})) == "required-missing"
         made.set_member("vcs", {"type": "git"})
         assert made.extensions == ("ai_agent",)
+
+    def test_none_takes_a_member_away(self):
+        """None is never written: it takes a member of the vCon or of a session away."""
+        made = Vcon.new(subject="x")
+        made.add_session(start=at(0), duration=5)
+        made.set_member("subject", None)
+        made.update_session(0, duration=None)
+        assert "subject" not in made.members
+        assert made.members["sessions"] == [{"start": "2026-11-02T12:00:00Z"}]
 
 
 INDEX = st.sampled_from([*[0] * 9, *[1] * 5, 2, 2, 9, -1, True])

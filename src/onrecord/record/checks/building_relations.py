@@ -5,13 +5,12 @@ What was observed is not judged here: that a call was answered twice is a fact, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from onrecord.base.namespaces import AI_AGENT_EXTENSION, TOOL_INVOCATION_EXTENSION
+from onrecord.base.namespaces import AI_AGENT_EXTENSION
 from onrecord.record.checks.context import Context, dialog_parties, event_sessions, indices
 from onrecord.record.checks.indexes import check_relations, length_ns
-from onrecord.record.vcon.event_types import kind_of
 from onrecord.record.vcon.instants import Instants
 
 _Span = tuple[int, int]
@@ -29,6 +28,7 @@ class Relations:
         self._instants = Instants()
         self._covered: dict[int, _Span] = {}
         self._names: dict[_Name, tuple[str, int]] = {}
+        self._dialogs: dict[int, set[int]] = {}
         self._consultations: dict[Any, tuple[int, ...]] = {}
         sessions_of: dict[int, list[int]] = {}
         for number, session in self._objects("sessions"):
@@ -59,7 +59,7 @@ class Relations:
             session = context.element("sessions", number)
             if session and span is not None and not self._covers(session, span):
                 context.add("session-time", f"/sessions/{number}")
-        for code, member, name in _names(array, item, sessions, context.extensions):
+        for code, member, name in _names(array, item, sessions):
             if self._is_taken(name, (array, index)):
                 context.add(code, f"{pointer}{member}")
         if array == "dialog":
@@ -73,14 +73,16 @@ class Relations:
     def accept(self, array: str, item: Mapping[str, Any], index: int, sessions: Sequence[int] = ()) -> None:
         """Remember what was added, or a session that was changed."""
         if array == "sessions":
+            self._dialogs[index] = set()
             for number in indices(item.get("dialog")):
                 dialog = self._dialog(number)
                 if dialog is not None:
                     self.accept("dialog", dialog, number, (index,))
         if array not in ("dialog", "events"):
             return
-        listed = self._members.get("extensions")
-        for _, _, name in _names(array, item, sessions, listed if isinstance(listed, list) else ()):
+        for number in sessions if array == "dialog" else ():
+            self._dialogs.setdefault(number, set()).add(index)
+        for _, _, name in _names(array, item, sessions):
             if not self._is_taken(name, (array, index)):
                 self._names[name] = (array, index)
         if array == "events":
@@ -103,8 +105,7 @@ class Relations:
             return False
         if name[0] != "entry" or holder[0] != "dialog":
             return True
-        sessions = self._members.get("sessions")
-        return isinstance(sessions, list) and holder[1] in indices(sessions[name[1]].get("dialog"))
+        return holder[1] in self._dialogs.get(name[1], ())
 
     def _dialog(self, index: int) -> dict[str, Any] | None:
         dialogs = self._members.get("dialog")
@@ -116,7 +117,7 @@ class Relations:
         for number in indices(session.get("dialog")):
             dialog = self._dialog(number) or {}
             spans.append(self._span("dialog", dialog))
-            for code, member, name in _names("dialog", dialog, (index,), ()):
+            for code, member, name in _names("dialog", dialog, (index,)):
                 if self._is_taken(name, ("dialog", number)):
                     context.add(code, f"/dialog/{number}{member}")
         if not all(span is None or self._covers(session, span) for span in spans):
@@ -167,9 +168,7 @@ def _children(session: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
                 yield position, target
 
 
-def _names(
-    array: str, item: Mapping[str, Any], sessions: Sequence[int], extensions: Iterable[str]
-) -> Iterator[tuple[str, str, _Name]]:
+def _names(array: str, item: Mapping[str, Any], sessions: Sequence[int]) -> Iterator[tuple[str, str, _Name]]:
     """Yield what an item calls its own: the finding for a second use, the member, and the name."""
     entry = item.get("entry_id")
     if type(entry) is str:
@@ -184,7 +183,7 @@ def _names(
             yield "operation-id-reused", "", ("operation", operation, attempt)
     elif kind in ("tool-call", "tool-result"):
         call = item.get("call_id")
-        if type(call) is str and kind_of(item, frozenset(extensions)) != TOOL_INVOCATION_EXTENSION:
+        if type(call) is str:
             yield "call-id-duplicate", "/call_id", (AI_AGENT_EXTENSION, kind, call)
 
 

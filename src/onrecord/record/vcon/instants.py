@@ -48,20 +48,21 @@ class Instants:
         _remember(self._known, text, instant)
         return instant
 
-    def read_all(self, texts: Iterable[str]) -> list[Instant | None]:
-        """Return the instants of many date-times. They are remembered like those of `read`."""
-        heads, rests, known = self._heads, self._rests, self._known
-        found: list[Instant | None] = []
+    def read_all(self, texts: Iterable[str]) -> tuple[list[int | None], bool]:
+        """Return the nanoseconds of many date-times, None for a text that is none, and whether all are normal."""
+        heads, rests = self._heads, self._rests
+        found: list[int | None] = []
+        are_normal = True
         for text in texts:
             head, second, rest = heads.get(text[:17]), _SECONDS.get(text[17:19]), rests.get(text[19:])
-            if head is None or second is None or rest is None:
-                found.append(self.read(text))
+            if head is not None and second is not None and rest is not None:
+                found.append(head[0] + second + rest[0])
+                are_normal = are_normal and head[1] and rest[1]
                 continue
-            instant = (head[0] + second + rest[0], head[1] and rest[1])
-            found.append(instant)
-            if len(known) < MAX_REMEMBERED:
-                known[text] = instant
-        return found
+            instant = self._parse(text)
+            found.append(None if instant is None else instant[0])
+            are_normal = are_normal and instant is not None and instant[1]
+        return found, are_normal
 
     def _parse(self, text: str) -> Instant | None:
         second = _SECONDS.get(text[17:19])

@@ -20,10 +20,22 @@ def index_of(value: Any) -> int | None:
 
 def indices_of(value: Any) -> tuple[int, ...]:
     """Return the indices of a member that is one index or nested arrays of them, in order."""
-    if type(value) is list:
-        return tuple(index for item in value for index in indices_of(item))
-    index = index_of(value)
-    return () if index is None else (index,)
+    if type(value) is not list:
+        index = index_of(value)
+        return () if index is None else (index,)
+    found: list[int] = []
+    levels = [iter(value)]
+    while levels:  # no recursion: each level would copy all that is below it
+        for item in levels[-1]:
+            if type(item) is list:
+                levels.append(iter(item))
+                break
+            index = index_of(item)
+            if index is not None:
+                found.append(index)
+        else:
+            levels.pop()
+    return tuple(found)
 
 
 def text_of(value: Any) -> str | None:

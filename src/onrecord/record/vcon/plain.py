@@ -31,6 +31,8 @@ def plain(value: Any, pointer: str, *, lenient: bool = False, depth: int = 2) ->
     Raises `UsageError` with code "json-lone-surrogate", "json-number-range", "json-depth", "date-invalid" for a
     datetime without time zone, or "type-mismatch" for what JSON has no type for.
     """
+    if type(value) is str and value.isascii():
+        return value
     return _Plain(pointer, is_lenient=lenient).of(value, None, depth)
 
 
