@@ -5,14 +5,14 @@ import json
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onrecord.record.checks import groups
 from onrecord.record.checks.checker import check
 from onrecord.record.checks.collector import Collector
 from onrecord.record.checks.context import Context, indices
-from onrecord.record.checks.groups import MIN_GROUP, Grouped, grouped
+from onrecord.record.checks.groups import AT_ONCE, MIN_GROUP, grouped
 from support.hostile import SEEDS, mutated
 from support.vcons import answer, decision, invocation, vcon
 
@@ -101,8 +101,7 @@ class TestGroups:
     def test_by_shape(self):
         """Elements are together if type, encoding, and members in their order are the same."""
         one, other = {"type": "a", "x": 1}, {"x": 1, "type": "a"}
-        places = [(index, dict(one if index % 2 else other)) for index in range(2 * MIN_GROUP)]
-        found = grouped(places)
+        found = grouped([dict(one if index % 2 else other) for index in range(2 * MIN_GROUP)])
         assert [group.indices for group in found.groups] == [
             list(range(0, 2 * MIN_GROUP, 2)),
             list(range(1, 2 * MIN_GROUP, 2)),
@@ -111,12 +110,18 @@ class TestGroups:
 
     def test_small_groups_and_odd_types(self):
         """Too few of a shape, and elements whose type or encoding is no string, are looked at one by one, in order."""
-        places = [(index, {"type": "a"}) for index in range(MIN_GROUP)]
-        places += [(20, {"type": 1}), (21, {"type": "a", "encoding": []}), (22, {}), (23, {"type": "b"})]
-        found = grouped(sorted(places, reverse=True, key=lambda place: place[0]))
-        assert len(found.groups) == 1
-        assert [index for index, _ in found.rest] == [20, 21, 22, 23]
-        assert grouped(places[: MIN_GROUP - 1]) == Grouped((), places[: MIN_GROUP - 1])
+        odd = [{"type": "b"}, {}, 3, None, {"type": 1}, {"type": "a", "encoding": []}, {"x": 1}]
+        found = grouped([*odd, *[{"type": "a"}] * MIN_GROUP])
+        assert [group.indices for group in found.groups] == [list(range(len(odd), len(odd) + MIN_GROUP))]
+        assert [index for index, _ in found.rest] == [0, 4, 5, 6]
+        assert grouped([{"type": "a"}] * (MIN_GROUP - 1)).groups == []
+
+    @settings(max_examples=10)
+    @given(st.integers(MIN_GROUP, 3 * AT_ONCE))
+    def test_columns(self, count):
+        """A column has the values of one member in the order of the elements."""
+        (group,) = grouped([{"type": "a", "x": number} for number in range(count)]).groups
+        assert group.columns == {"type": ["a"] * count, "x": list(range(count))}
 
     @given(
         st.lists(
@@ -129,7 +134,7 @@ class TestGroups:
         events = [{"type": "join", "time": time} if time != 1 else {"type": "join"} for time in times]
         context = Context({"events": [*events, {}, 3]}, Collector())
         expected = [context.instants.ns(event.get("time")) for event in events]
-        assert context.moments("events", "time") == [*expected, None, None]
+        assert context.moments("events") == [*expected, None, None]
 
     @given(st.lists(st.sampled_from([0, 1, True, 1.0, 1.5, -1, None, "0"])))
     def test_indices(self, value):

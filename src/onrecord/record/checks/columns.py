@@ -12,14 +12,14 @@ one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 from onrecord.base.strict_json import MAX_SAFE_INTEGER
 from onrecord.record.checks.value_rules import Values
 from onrecord.record.checks.values import ENUMS
-from onrecord.record.vcon.instants import Instant, Instants
+from onrecord.record.vcon.instants import Instants
 
 _STRINGS: Final = {str}
 _INTEGERS: Final = {int}
@@ -48,16 +48,11 @@ class Columns:
         if shape == "enum":
             return are_strings(values) and frozenset(ENUMS[name]).issuperset(values)
         if shape == "date":
-            return are_strings(values) and are_normal(self._instants.read_all(values))
+            return are_strings(values) and self._instants.read_all(values)[1]
         if shape in _PLAIN:
             return _PLAIN[shape](values)
         rule = self._values.rule(kind)
         return all(problems is None for problems in map(rule, values))
-
-
-def are_normal(instants: Iterable[Instant | None]) -> bool:
-    """Say whether every text was a date-time in its normal form."""
-    return all(instant is not None and instant[1] for instant in instants)
 
 
 def are_strings(values: Sequence[Any]) -> bool:

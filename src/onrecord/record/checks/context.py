@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from onrecord.base.findings import Severity
@@ -10,7 +10,7 @@ from onrecord.record.checks.collector import Collector
 from onrecord.record.checks.groups import Group, Grouped, Place, grouped
 from onrecord.record.checks.profiles import Profile, newest
 from onrecord.record.checks.value_rules import Values
-from onrecord.record.vcon.instants import Instant, Instants
+from onrecord.record.vcon.instants import Instants
 
 _INTEGERS: Final = frozenset([int])
 
@@ -49,7 +49,8 @@ class Context:
         self.extensions = frozenset(self.listed)
         self._elements: dict[str, list[Place]] = {}
         self._grouped: dict[str, Grouped] = {}
-        self._instants: dict[tuple[int, str], Sequence[Instant | None]] = {}
+        self._instants: dict[tuple[int, str], tuple[list[int | None], bool]] = {}
+        self._moments: dict[str, list[int | None]] = {}
         self._targets: dict[tuple[int, str], frozenset[int]] = {}
 
     def add(
@@ -85,27 +86,31 @@ class Context:
         """Return the same elements in groups."""
         found = self._grouped.get(name)
         if found is None:
-            found = self._grouped[name] = grouped(self.elements(name))
+            items = self.vcon.get(name)
+            found = self._grouped[name] = grouped(items if isinstance(items, list) else ())
         return found
 
-    def instants_of(self, group: Group, member: str) -> Sequence[Instant | None]:
-        """Return what a member's strings say as date-times, in the order of the group."""
+    def instants_of(self, group: Group, member: str) -> tuple[list[int | None], bool]:
+        """Return what a member's strings say as date-times, in the order of the group, and if all are normal."""
         key = (id(group), member)
         found = self._instants.get(key)
         if found is None:
             found = self._instants[key] = self.instants.read_all(group.columns[member])
         return found
 
-    def moments(self, name: str, member: str) -> list[int | None]:
-        """Return the nanoseconds of a member of each element of an array, None where there is no date-time."""
-        found: list[int | None] = [None] * self.sizes[name]
+    def moments(self, name: str) -> list[int | None]:
+        """Return when each dialog or event began, in nanoseconds, None where no date-time says it."""
+        member = "start" if name == "dialog" else "time"
+        found = self._moments.get(name)
+        if found is not None:
+            return found
+        found = self._moments[name] = [None] * self.sizes[name]
         groups, rest = self.grouped(name)
         for group in groups:
             if member in group.names:
                 if set(map(type, group.columns[member])) == {str}:
-                    for index, instant in zip(group.indices, self.instants_of(group, member), strict=True):
-                        if instant is not None:
-                            found[index] = instant[0]
+                    for index, moment in zip(group.indices, self.instants_of(group, member)[0], strict=True):
+                        found[index] = moment
                 else:
                     for index, value in zip(group.indices, group.columns[member], strict=True):
                         found[index] = self.instants.ns(value)
@@ -116,8 +121,9 @@ class Context:
     def hold(self, name: str, index: int, item: dict[str, Any]) -> None:
         """Make one element the only one of its array that the checks see, at its index."""
         self._elements[name] = [(index, item)] if item else []
-        self._grouped.pop(name, None)
+        self._grouped[name] = Grouped((), self._elements[name])
         self._instants.clear()
+        self._moments.clear()
 
     def element(self, name: str, index: Any) -> dict[str, Any] | None:
         """Return the object that an index points at, or None. `{}` is returned as it is."""

@@ -12,6 +12,9 @@ from typing import Any, Final, NamedTuple
 MIN_GROUP: Final = 8
 """Elements of one shape from which on a group costs less than looking at each."""
 
+AT_ONCE: Final = 1_000
+"""Rows turned into columns at once: all of them would take as much memory again as the columns."""
+
 Place = tuple[int, dict[str, Any]]
 """Index and object of an element."""
 
@@ -33,45 +36,45 @@ class Grouped(NamedTuple):
     rest: Sequence[Place]
 
 
-def grouped(places: Sequence[Place]) -> Grouped:
-    """Return elements in groups. One whose type or encoding is no string belongs to the rest, as do small groups."""
-    if len(places) < MIN_GROUP:
-        return Grouped((), places)
-    rest: list[Place] = []
+def grouped(items: Sequence[Any]) -> Grouped:
+    """Return the elements of an array in groups. What is no object with members is left out.
+
+    One whose type or encoding is no string belongs to the rest, as do small groups.
+    """
+    rest: list[int] = []
     groups: list[Group] = []
-    for members in _alike(places, rest):
-        if len(members) < MIN_GROUP:
-            rest += members
+    for indices in _alike(items, rest):
+        if len(indices) < MIN_GROUP:
+            rest += indices
         else:
-            groups.append(_group(members))
-    rest.sort()  # an index stands once, so the elements themselves are never compared
-    return Grouped(groups, rest)
+            groups.append(_group(items, indices))
+    rest.sort()
+    return Grouped(groups, [(index, items[index]) for index in rest])
 
 
-def _alike(places: Iterable[Place], rest: list[Place]) -> Iterable[list[Place]]:
-    found: dict[tuple[Any, ...], list[Place]] = {}
-    for place in places:
-        item = place[1]
+def _alike(items: Iterable[Any], rest: list[int]) -> Iterable[list[int]]:
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for index, item in enumerate(items):
+        if type(item) is not dict or not item:
+            continue
         kind, encoding = item.get("type"), item.get("encoding")
         if type(kind) is not str or (encoding is not None and type(encoding) is not str):
-            rest.append(place)
+            rest.append(index)
             continue
         key = (kind, encoding, *item)
         group = found.get(key)
         if group is None:
-            found[key] = [place]
+            found[key] = [index]
         else:
-            group.append(place)
+            group.append(index)
     return found.values()
 
 
-def _group(places: Sequence[Place]) -> Group:
-    first = places[0][1]
-    values = zip(*[item.values() for _, item in places], strict=True)
-    return Group(
-        type=first["type"],
-        names=frozenset(first),
-        first=first,
-        indices=[index for index, _ in places],
-        columns=dict(zip(first, values, strict=True)),
-    )
+def _group(items: Sequence[Any], indices: Sequence[int]) -> Group:
+    first = items[indices[0]]
+    columns: dict[str, list[Any]] = {name: [] for name in first}
+    for start in range(0, len(indices), AT_ONCE):
+        rows = [items[index].values() for index in indices[start : start + AT_ONCE]]
+        for column, values in zip(columns.values(), zip(*rows, strict=True), strict=True):
+            column.extend(values)
+    return Group(first["type"], frozenset(first), first, indices, columns)

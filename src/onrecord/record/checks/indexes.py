@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -43,7 +43,7 @@ _RELATIONS = frozenset(
 class _Span:
     """What a session says it covers, and what its dialogs and events come to. Times are in nanoseconds."""
 
-    __slots__ = ("_parties", "ends", "lasts_until", "not_compared", "seen", "start", "starts")
+    __slots__ = ("_parties", "_reached", "lasts_until", "not_compared", "seen", "start")
 
     def __init__(self, context: Context, session: Mapping[str, Any]) -> None:
         self.start = context.instants.ns(session.get("start"))
@@ -51,19 +51,25 @@ class _Span:
         self.lasts_until = self.start + length if self.start is not None and length is not None else None
         parties = session.get("parties")
         self._parties = frozenset(indices(parties)) if isinstance(parties, list) else None
-        self.starts: list[int] = []
-        self.ends: list[int] = []
+        self._reached: tuple[int, int] | None = None
         self.seen: set[int] = set()
         self.not_compared = 0
 
     @property
     def is_exceeded(self) -> bool:
         """Say whether something began before the session or lasted longer."""
-        if self.start is None or not self.starts:
+        if self.start is None or self._reached is None:
             return False
-        if min(chain(self.starts, self.ends)) < self.start:
-            return True
-        return self.lasts_until is not None and max(chain(self.starts, self.ends)) > self.lasts_until
+        first, last = self._reached
+        return first < self.start or (self.lasts_until is not None and last > self.lasts_until)
+
+    def reach(self, moments: Iterable[int | None]) -> None:
+        """Take moments at which something of the session happened."""
+        known = [moment for moment in moments if moment is not None]
+        if known:
+            if self._reached is not None:
+                known += self._reached
+            self._reached = min(known), max(known)
 
     @property
     def missing(self) -> list[int]:
@@ -99,7 +105,7 @@ def check_indexes(context: Context) -> None:
 
 
 def _take_dialogs(context: Context, spans: Mapping[int, _Span]) -> None:
-    starts = context.moments("dialog", "start")
+    starts = context.moments("dialog")
     ends = _ends(context, starts)
     parties = _parties_of_dialogs(context)
     listed: set[int] = set()
@@ -108,8 +114,8 @@ def _take_dialogs(context: Context, spans: Mapping[int, _Span]) -> None:
         span = spans[index]
         own = [dialog for dialog in set(indices(session.get("dialog"))) if 0 <= dialog < len(starts)]
         listed.update(own)
-        span.starts += [start for start in map(starts.__getitem__, own) if start is not None]
-        span.ends += [end for end in map(ends.__getitem__, own) if end is not None]
+        span.reach(map(starts.__getitem__, own))
+        span.reach(map(ends.__getitem__, own))
         lists = [parties[dialog] for dialog in own]
         free -= sum(map(len, lists))
         if free >= 0:
@@ -117,8 +123,8 @@ def _take_dialogs(context: Context, spans: Mapping[int, _Span]) -> None:
         else:
             span.not_compared = len(own)
     if context.sizes["sessions"] and len(listed) < len(starts):
-        for index, _ in context.elements("dialog"):
-            if index not in listed:
+        for index, dialog in enumerate(context.vcon["dialog"]):
+            if index not in listed and type(dialog) is dict and dialog:
                 context.add("dialog-unreferenced", f"/dialog/{index}")
     groups, rest = context.grouped("dialog")
     related = [index for group in groups if not _RELATIONS.isdisjoint(group.names) for index in group.indices]
@@ -154,7 +160,7 @@ def _ends(context: Context, starts: Sequence[int | None]) -> list[int | None]:
 
 
 def _take_events(context: Context, spans: Mapping[int, _Span]) -> None:
-    moments = context.moments("events", "time")
+    moments = context.moments("events")
     groups, rest = context.grouped("events")
     for group in groups:
         if group.type in KNOWN_EVENTS and not _take_alike(group, spans, moments):
@@ -172,8 +178,7 @@ def _take_event(event: Mapping[str, Any], spans: Mapping[int, _Span], moment: in
     for session in event_sessions(event):
         span = spans.get(session)
         if span is not None:
-            if moment is not None:
-                span.starts.append(moment)
+            span.reach([moment])
             if taking_part is not None:
                 span.seen.add(taking_part)
 
@@ -192,8 +197,7 @@ def _take_alike(group: Group, spans: Mapping[int, _Span], moments: Sequence[int 
         return False
     span = spans.get(own)
     if span is not None:
-        own_moments = map(moments.__getitem__, group.indices)
-        span.starts += [moment for moment in own_moments if moment is not None]
+        span.reach(map(moments.__getitem__, group.indices))
         span.seen.update(filter(is_uint, set(parties)))
     return True
 

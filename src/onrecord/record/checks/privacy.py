@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -68,11 +68,17 @@ def _all_names(context: Context) -> set[str]:
         for group in groups:
             names |= group.names
             for column in group.columns.values():
-                if not _CONTAINERS.isdisjoint(map(type, column)):
-                    inside += column
+                inside += _containers(column)
         inside += [element for _, element in rest]
     inside.append({name: value for name, value in context.vcon.items() if name not in ARRAYS})
     return names | member_names(inside)
+
+
+def _containers(column: Sequence[Any]) -> Sequence[Any]:
+    """Return a column if there is an object or array in it. Of arrays alone their elements count: most are indices."""
+    if {list}.issuperset(map(type, column)):
+        column = list(chain.from_iterable(column))
+    return () if _CONTAINERS.isdisjoint(map(type, column)) else column
 
 
 def member_names(value: Any) -> set[str]:

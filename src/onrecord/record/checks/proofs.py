@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Final
 
 from onrecord.base.namespaces import AI_AGENT_EXTENSION, POLICY_DECISION, TOOL_INVOCATION_EXTENSION
-from onrecord.record.checks.columns import MAX_DISTINCT, Columns, are_normal, are_strings
+from onrecord.record.checks.columns import MAX_DISTINCT, Columns, are_strings
 from onrecord.record.checks.context import Context
 from onrecord.record.checks.engine import Engine, Plan
 from onrecord.record.checks.event_tables import CONTENT_LEVELS, EVENT
@@ -105,7 +105,7 @@ class Proofs:
         values = group.columns[member]
         if kind != "date":
             return self._columns.hold(kind, values)
-        return are_strings(values) and are_normal(self._context.instants_of(group, member))
+        return are_strings(values) and self._context.instants_of(group, member)[1]
 
     def _used(self, plan: Plan, kind: str = "core") -> bool:
         """Note the extensions that a right group uses. Always true."""

@@ -20,7 +20,9 @@ def check_tool_invocation(context: Context) -> History | None:
         return None
     events = context.vcon.get("events")
     history = read_operations(
-        events if isinstance(events, list) else (), extensions=context.listed, instants=context.instants
+        events if isinstance(events, list) else (),
+        extensions=context.listed,
+        moments=context.moments("events"),
     )
     for remark in history.remarks:
         pointer = f"/events/{remark.event}"
