@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onrecord.record.credential_patterns import FOLDED_BYTES
 from onrecord.record.credentials import (
     MEMBER_NAMES,
     PATTERNS,
@@ -205,6 +206,14 @@ class TestAgreement:
         found = spans(before + secret + after)
         for one, other in itertools.pairwise(found):
             assert one.end <= other.start
+
+    @pytest.mark.parametrize(
+        "place", [0, FOLDED_BYTES - 3, FOLDED_BYTES, FOLDED_BYTES + 3, 2 * FOLDED_BYTES - 1]
+    )
+    def test_prefilter_at_the_seams(self, place):
+        """A text is folded in parts; what lies across a seam is seen."""
+        raw = b'"' + b" " * place + b'BEARER abcdefghijklmnopqrstuv"'
+        assert "bearer" in {pattern.name for pattern in active_patterns(raw)}
 
     @given(VALUES)
     def test_prefilter(self, value):

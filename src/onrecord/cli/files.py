@@ -98,16 +98,52 @@ def write_file(path: Path | None, data: bytes) -> None:
         finally:
             os.unlink(beside)
     except FileExistsError:
-        raise UsageError(
-            "there is a file of this name, and it is not overwritten",
-            code="file-exists",
-            hint="name another one, or move that one away",
-            where=where,
-        ) from None
+        raise _exists(where) from None
     except OSError as error:
         raise UsageError(
             f"the file cannot be written: {error.strerror}", code="file-unwritable", where=where
         ) from error
+
+
+def require_new(*paths: Path | None) -> None:
+    """Refuse, before anything is written, several results of which one could not be written: half a set is none.
+
+    None and "-" stand for standard output.
+
+    Raises `UsageError` with code "file-exists", "file-unwritable" or "out-missing".
+    """
+    places: set[str] = set()
+    for path in paths:
+        if path is None or str(path) == "-":
+            continue
+        where = Where(file=str(path))
+        place = os.path.join(os.path.realpath(path.parent), path.name)
+        if place in places:
+            raise UsageError(
+                "two documents cannot go into one file",
+                code="out-missing",
+                hint="give each of them a name of its own",
+                where=where,
+            )
+        if os.path.lexists(path):
+            raise _exists(where)
+        if not path.parent.is_dir():
+            raise UsageError(
+                "the file cannot be written: there is no such folder",
+                code="file-unwritable",
+                hint="make the folder first, or name another one",
+                where=where,
+            )
+        places.add(place)
+
+
+def _exists(where: Where) -> UsageError:
+    return UsageError(
+        "there is a file of this name, and it is not overwritten",
+        code="file-exists",
+        hint="name another one, or move that one away",
+        where=where,
+    )
 
 
 def require_out(out: Path | None, *, as_json: bool) -> None:

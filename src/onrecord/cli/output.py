@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -44,6 +45,26 @@ def json_text(document: Any) -> str:
 def emit(document: Any) -> None:
     """Print one JSON document on standard output."""
     write_out(json_text(document) + "\n")
+
+
+def emit_parts(members: Mapping[str, Any]) -> None:
+    """Print one JSON object like `emit`. A member that is an iterator is an array, written element by element."""
+    out = sys.stdout.buffer
+    separator = "{"
+    for name, value in members.items():
+        out.write(f"{separator}\n  {json_text(name)}: ".encode())
+        if isinstance(value, Iterator):
+            opening = "["
+            for element in value:
+                text = json_text(element).replace("\n", "\n    ")
+                out.write(f"{opening}\n    {text}".encode())
+                opening = ","
+            out.write(b"[]" if opening == "[" else b"\n  ]")
+        else:
+            out.write(json_text(value).replace("\n", "\n  ").encode())
+        separator = ","
+    out.write(b"{}\n" if separator == "{" else b"\n}\n")
+    out.flush()
 
 
 def write_out(text: str) -> None:

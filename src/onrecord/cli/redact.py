@@ -12,7 +12,7 @@ import typer
 
 from onrecord.base.errors import MalformedError, UsageError
 from onrecord.base.findings import Finding
-from onrecord.cli.files import OutOption, read_file, require_out, write_file
+from onrecord.cli.files import OutOption, read_file, require_new, require_out, write_file
 from onrecord.cli.findings import print_findings
 from onrecord.cli.output import ConfigOption, JsonOption, emit, exit_with, json_text, note, visible
 from onrecord.cli.sources import open_source, placed
@@ -161,6 +161,7 @@ def command(
     if compare_with is not None:
         exit_with(_compare(file, vcon, compare_with, as_json=as_json))
     require_out(out, as_json=as_json)
+    require_new(out, pseudonyms, report)
     chosen = Rules.combined([_rules(name) for name in rules or []])
     try:
         redaction = redact(

@@ -11,11 +11,12 @@ from rich.console import Group
 
 from onrecord.base.errors import KeyAccessError, MalformedError, Where
 from onrecord.cli.files import read_file
-from onrecord.cli.output import JsonOption, console, emit
-from onrecord.record.forms import ENCRYPTED, SIGNED, Form, open_form
+from onrecord.cli.output import JsonOption, console, emit_parts
+from onrecord.record.forms import ENCRYPTED, SIGNED, open_form
 from onrecord.record.story.rendering import Rendering
 from onrecord.record.story.rows import Row
 from onrecord.record.story.telling import tell
+from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.model import Vcon
 from onrecord.record.vcon.versions import unsupported_critical
 
@@ -40,7 +41,7 @@ def command(
     shown; --all and --json have everything. Signatures are not verified here; `onrecord verify` does that. Content
     is shown as it was recorded, in excerpts, and never acted upon.
     """
-    form, vcon = _open(file)
+    kind, vcon, size = _open(file)
     for pointer in unsupported_critical(vcon.members):
         raise MalformedError(
             "the vCon needs an extension that this release does not know, so nothing of it is shown",
@@ -48,19 +49,21 @@ def command(
             hint="onrecord check FILE names the extension",
             where=Where(file=str(file), pointer=pointer),
         )
-    story = tell(vcon)
+    with paused_collection(size):
+        story = tell(vcon)
     if as_json:
-        emit({"file": str(file), "form": form.kind, "signature": "not-checked", **story.to_json()})
+        emit_parts({"file": str(file), "form": kind, "signature": "not-checked", **story.json_members()})
         return
     out = console()
-    if form.kind == SIGNED:
+    if kind == SIGNED:
         out.print(Row([(_SIGNED_NOTE, "yellow")]))
     rows = Rendering(story, everything=everything).rows()
     while batch := list(islice(rows, _ROWS_AT_ONCE)):
         out.print(Group(*batch))
 
 
-def _open(file: Path) -> tuple[Form, Vcon]:
+def _open(file: Path) -> tuple[str, Vcon, int]:
+    """Return the form of a file, the vCon in it, and how long its text was, which is let go: nobody writes it."""
     try:
         form = open_form(read_file(file))
         if form.kind == ENCRYPTED:
@@ -79,7 +82,8 @@ def _open(file: Path) -> tuple[Form, Vcon]:
                 code="form-compact" if compact else "jws-payload-invalid",
                 hint=_COMPACT if compact else None,
             )
-        return form, Vcon.of_document(form.payload)
+        Vcon.of_document(form.payload)  # refuses what is no vCon
+        return form.kind, Vcon(form.payload.value), len(form.payload.raw)
     except MalformedError as error:
         raise MalformedError(
             str(error),

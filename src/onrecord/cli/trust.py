@@ -12,7 +12,7 @@ import typer
 
 from onrecord.base.configuration import Configuration
 from onrecord.base.dates import parse_date
-from onrecord.base.errors import ConfigurationError, MalformedError, UsageError
+from onrecord.base.errors import ConfigurationError, MalformedError, UsageError, Where
 from onrecord.base.reports import Report
 from onrecord.cli.output import note, visible
 from onrecord.record.certificates import load_certificates
@@ -64,10 +64,11 @@ CrlOption = Annotated[
 def anchors_of(paths: Sequence[Path] | None, config: Path | None) -> tuple[x509.Certificate, ...]:
     """Return the trusted certificates: those named, else those of the configuration found, else none.
 
-    Raises `ConfigurationError` for a file that cannot be read, and for the configuration if it was named.
+    Raises `ConfigurationError` for a file that cannot be read, for a folder without certificates, and for the
+    configuration if it was named.
     """
     if paths:
-        return tuple(certificate for path in paths for certificate in load_certificates(path))
+        return named_certificates(paths)
     try:
         return load_certificates(Configuration.load(config).trust.vcon)
     except ConfigurationError as error:
@@ -76,6 +77,25 @@ def anchors_of(paths: Sequence[Path] | None, config: Path | None) -> tuple[x509.
         if error.code not in ("configuration-missing", "certificate-missing"):
             note(f"onrecord: the configuration is not used: {visible(str(error))} [{error.code}]")
         return ()
+
+
+def named_certificates(paths: Sequence[Path]) -> tuple[x509.Certificate, ...]:
+    """Return the certificates of the files and folders named. One without any is refused: who names it means to trust.
+
+    Raises `ConfigurationError` with code "certificate-missing" or "certificate-malformed".
+    """
+    found: list[x509.Certificate] = []
+    for path in paths:
+        certificates = load_certificates(path)
+        if not certificates:
+            raise ConfigurationError(
+                "there is no certificate in it",
+                code="certificate-missing",
+                hint="put files that end in .pem, .crt, .cer or .der there, or name another folder",
+                where=Where(file=str(path)),
+            )
+        found += certificates
+    return tuple(found)
 
 
 def crls_of(paths: Sequence[Path] | None) -> tuple[x509.CertificateRevocationList, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from onrecord.base.errors import MalformedError, UsageError
-from onrecord.cli.files import OutOption, read_file, require_out, write_file
+from onrecord.cli.files import OutOption, read_file, require_new, require_out, write_file
 from onrecord.cli.findings import print_findings
 from onrecord.cli.lines import Lines, Segment
 from onrecord.cli.output import ConfigOption, JsonOption, emit, error_console, exit_with, json_text, visible
@@ -68,6 +68,7 @@ def command(
     if not dry_run:
         require_out(out, as_json=as_json)
     _require_one_output(out, report, as_json=as_json, dry_run=dry_run)
+    require_new(None if dry_run else out, report)
     data = read_file(file)
     with paused_collection(len(data)):
         form = open_source(

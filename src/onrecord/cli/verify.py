@@ -33,14 +33,13 @@ from onrecord.cli.trust import (
     CrlOption,
     anchors_of,
     crls_of,
+    named_certificates,
     next_step,
     time_of,
 )
-from onrecord.record.certificates import load_certificates
 from onrecord.record.forms import verify
 
 if TYPE_CHECKING:
-    from cryptography import x509
     from rich.console import Console
 
 _STYLES: Final = {
@@ -113,7 +112,7 @@ def command(
             hint="name it with --out FILE",
         )
     data = read_file(file)
-    required = _required(require_anchor)
+    required = named_certificates(require_anchor or ())
     anchors = anchors_of(anchor, config) if anchor or not required else ()
     try:
         report = verify(
@@ -142,10 +141,6 @@ def command(
         if out is not None and not written:
             note("onrecord: nothing was written, for nothing is verified")
     exit_with(report.exit_code)
-
-
-def _required(paths: list[Path] | None) -> tuple[x509.Certificate, ...]:
-    return tuple(certificate for path in paths or () for certificate in load_certificates(path))
 
 
 def print_report(out: Console, report: Report) -> None:

@@ -8,7 +8,7 @@ Source: record.md 4.4 to 4.7, D-45 to D-51.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from onrecord.base.namespaces import AI_AGENT_EXTENSION, POLICY_DECISION
@@ -24,10 +24,12 @@ from onrecord.record.operations import (
 from onrecord.record.standing import STRICTNESS, Standing, StandingDecisions, Target
 from onrecord.record.states import ACTIVE, PERFORMING, WORKING, Attempt, DecisionState, decide
 from onrecord.record.vcon.event_types import AMBIGUOUS, TI_EVENTS, kind_of
-from onrecord.record.vcon.instants import Instants
 from onrecord.record.vcon.views import index_of
 
 _NOT_OURS: Final = frozenset([AI_AGENT_EXTENSION, AMBIGUOUS])
+_TOOL_OPERATION: Final = (None, OPERATION)
+"""Values of `operation` in a decision about a tool; null is read as absent (record.md D-09)."""
+
 _BEFORE_ALL_DATES: Final = -(1 << 80)
 
 
@@ -49,6 +51,7 @@ class _Operation:
         "decided",
         "decision_events",
         "decisions",
+        "earlier",
         "has_other_party",
         "highest",
         "last_started",
@@ -72,6 +75,8 @@ class _Operation:
         self.highest = 0
         self.last_started = -1
         self.latest: _Attempt | None = None
+        """The attempt that was observed last, and in `earlier` the one before it."""
+        self.earlier: _Attempt | None = None
 
     def decide(self, number: int, decision: Standing) -> None:
         """Take a once decision; of several for one attempt the last counts."""
@@ -103,9 +108,9 @@ class _Operation:
 class OperationReader:
     """Reads the operations of one record."""
 
-    def __init__(self, events: Sequence[Any], instants: Instants) -> None:
+    def __init__(self, events: Sequence[Any], moments: Sequence[int | None]) -> None:
         self._events = events
-        self._instants = instants
+        self._moments = moments
         self._operations: dict[str, _Operation] = {}
         self._book = StandingDecisions()
         self._standing: dict[int, StandingSummary] = {}
@@ -126,7 +131,7 @@ class OperationReader:
             if type(operation_id) is not str or number is None or number < 0:
                 continue
             if name == POLICY_DECISION:
-                if event.get("policy_life") == "once" and event.get("operation", OPERATION) == OPERATION:
+                if event.get("policy_life") == "once" and event.get("operation") in _TOOL_OPERATION:
                     self._take_decision(index, event, operation_id, number)
                 continue
             operation = operations.get(operation_id)
@@ -134,7 +139,7 @@ class OperationReader:
                 operation = operations[operation_id] = _Operation()
             attempt = operation.attempts.get(number)
             if attempt is None:
-                attempt = self._observe(index, name, operation, number)
+                attempt = self._observe(index, operation, number)
             attempt.events.append(index)
             if event.get("party") != operation.party:
                 operation.note_party(event.get("party"))
@@ -151,11 +156,9 @@ class OperationReader:
         """Return the tool-invocation events by time, ties by index; one without a date takes its predecessor's."""
         keyed: list[tuple[int, int, Mapping[str, Any]]] = []
         last = _BEFORE_ALL_DATES
-        ns_of = self._instants.ns
-        for index, event in enumerate(self._events):
+        for index, (event, ns) in enumerate(zip(self._events, self._moments, strict=True)):
             if type(event) is not dict:
                 continue
-            ns = ns_of(event.get("time"))
             if ns is not None:
                 last = ns
             name = event.get("type")
@@ -168,15 +171,12 @@ class OperationReader:
         keyed.sort()  # the index is unique, so events themselves are never compared
         return keyed
 
-    def _observe(self, index: int, name: str, operation: _Operation, number: int) -> _Attempt:
+    def _observe(self, index: int, operation: _Operation, number: int) -> _Attempt:
         """Begin an attempt of which nothing was seen before."""
         if number != operation.highest + 1:
             self.remarks.append(Remark("attempt-gap", index))
-        previous = operation.latest
-        if name == OPERATION and previous is not None and previous.state in ACTIVE:
-            severity = "warning" if previous.state in WORKING else None
-            self.remarks.append(Remark("attempt-overlap", index, severity=severity))
-        attempt = operation.latest = operation.attempts[number] = _Attempt(number)
+        attempt = operation.attempts[number] = _Attempt(number)
+        operation.earlier, operation.latest = operation.latest, attempt
         operation.highest = max(operation.highest, number)
         return attempt
 
@@ -186,6 +186,10 @@ class OperationReader:
         if attempt.started:
             self.remarks.append(Remark("operation-id-reused", index))
             return
+        previous = operation.earlier if operation.latest is attempt else operation.latest
+        if previous is not None and previous.state in ACTIVE:
+            severity = "warning" if previous.state in WORKING else None
+            self.remarks.append(Remark("attempt-overlap", index, severity=severity))
         attempt.start(index)
         attempt.party = index_of(event.get("party"))
         operation.last_started = max(operation.last_started, attempt.number)
@@ -212,12 +216,12 @@ class OperationReader:
         )
 
     def _take_decision(self, index: int, event: Mapping[str, Any], operation_id: str, number: int) -> None:
-        operation = self._operations.get(operation_id)
-        if operation is None:
-            operation = self._operations[operation_id] = _Operation()
         value = event.get("decision")
         if type(value) is not str or value not in STRICTNESS:
             return
+        operation = self._operations.get(operation_id)
+        if operation is None:
+            operation = self._operations[operation_id] = _Operation()
         self._compare_target(index, event, operation)
         if event.get("party") != operation.party:
             operation.note_party(event.get("party"))
@@ -235,9 +239,11 @@ class OperationReader:
         tool = event.get("tool")
         if type(value) is not str or value not in STRICTNESS or party is None or type(server) is not str:
             return
-        if event.get("operation", OPERATION) != OPERATION:
+        if event.get("operation") not in _TOOL_OPERATION:
             return
-        target = Target(party, OPERATION, server, tool if type(tool) is str else None)
+        if tool is not None and type(tool) is not str:
+            return  # nobody meant every tool of the server by it (record.md D-53)
+        target = Target(party, OPERATION, server, tool)
         replaced = self._book.in_effect(target)
         if replaced is not None:
             self._standing[replaced] = self._standing[replaced]._replace(replaced_by=index)
@@ -297,7 +303,15 @@ class OperationReader:
             operation.party = first
 
     def _summaries(self) -> tuple[OperationSummary, ...]:
-        return tuple(_summarize(name, operation) for name, operation in self._operations.items())
+        return tuple(self._summarized())
+
+    def _summarized(self) -> Iterator[OperationSummary]:
+        """Yield the summaries, and let go of each operation: there may be a hundred thousand."""
+        operations = list(self._operations.items())
+        self._operations.clear()
+        operations.reverse()
+        while operations:
+            yield _summarize(*operations.pop())
 
 
 def _summarize(operation_id: str, operation: _Operation) -> OperationSummary:

@@ -75,6 +75,8 @@ def decode(text: str) -> tuple[bytes | None, bool]:
     """Decode base64url; return the bytes (None if it is none) and whether it was padded."""
     padded = text.endswith("=")
     bare = text.rstrip("=") if padded else text
+    if len(bare) % 4 == 1:  # no bytes have this length; what is one too many the decoder would pass over
+        return None, padded
     try:
         standard = bare.encode("ascii").translate(_TO_STANDARD) + b"=" * (-len(bare) % 4)
         data = a2b_base64(standard)

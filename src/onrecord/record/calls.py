@@ -64,11 +64,12 @@ def read_calls(
     """Return every tool call once: those the model made by time, then the operations that it knows nothing of.
 
     A result belongs to the call of its call_id; where an id occurs more than once, the first result to the first
-    call and so on. A call and an operation are one if call_id equals operation_id.
+    call and so on. A call and an operation are one if call_id equals operation_id, or if one result names both.
     """
     instants = instants or Instants()
     made: list[tuple[int, int, str | None]] = []
     results: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    links: dict[str, str] = {}
     lone: list[int] = []
     last = 0
     for index, event in enumerate(events):
@@ -83,13 +84,19 @@ def read_calls(
             kind = kind_of(event, extensions)
             if kind in (AI_AGENT_EXTENSION, MERGED):
                 call_id = text_of(event.get("call_id"))
-                if call_id is None and kind == MERGED:
-                    call_id = text_of(event.get("operation_id"))
+                if kind == MERGED:
+                    operation_id = text_of(event.get("operation_id"))
+                    if call_id is None:
+                        call_id = operation_id
+                    elif operation_id is not None:
+                        links.setdefault(call_id, operation_id)
                 if call_id is None:
                     lone.append(index)
                 else:
                     results[call_id].append((last, index))
-    return _join(events, sorted(made, key=lambda entry: entry[:2]), results, lone, operations)
+    known = {operation.operation_id: operation for operation in operations}
+    linked = {call_id: name for call_id, name in links.items() if call_id not in known}
+    return _join(events, sorted(made, key=lambda entry: entry[:2]), results, lone, known, linked)
 
 
 def _join(
@@ -97,19 +104,20 @@ def _join(
     made: Sequence[tuple[int, int, str | None]],
     results: Mapping[str, list[tuple[int, int]]],
     lone: Sequence[int],
-    operations: Sequence[OperationSummary],
+    known: dict[str, OperationSummary],
+    linked: Mapping[str, str],
 ) -> tuple[Call, ...]:
-    known = {operation.operation_id: operation for operation in operations}
+    """Return the calls; operations are taken out of `known`. `linked` names those of another id than their call's."""
     waiting = {call_id: sorted(found, reverse=True) for call_id, found in results.items()}
     calls: list[Call] = []
     for _, index, call_id in made:
         found = waiting.get(call_id) if call_id is not None else None
         result = found.pop()[1] if found else None
-        operation = known.pop(call_id, None) if call_id is not None else None
+        operation = known.pop(linked.get(call_id, call_id), None) if call_id is not None else None
         calls.append(Call(call_id, index, result, _ok(events, result), operation))
     for call_id, found in waiting.items():
         for _, result in reversed(found):
-            operation = known.pop(call_id, None)
+            operation = known.pop(linked.get(call_id, call_id), None)
             calls.append(Call(call_id, None, result, _ok(events, result), operation))
     calls += [Call(None, None, result, _ok(events, result)) for result in lone]
     calls += [Call(None, None, None, None, operation) for operation in known.values()]

@@ -36,7 +36,7 @@ MAX_CERTIFICATES: Final = 16
 """Certificates read from one x5c: chains have three or four, and each one more multiplies the paths to try."""
 
 MAX_PATH_STEPS: Final = 256
-"""Issuer checks tried per leaf: certificates of equal names that sign each other must not keep a verifier busy."""
+"""Issuer checks tried per leaf: CAs of one name that certify each other must not keep a verifier busy."""
 
 MAX_FILE_BYTES: Final = 1_048_576
 """Largest certificate file read."""
@@ -52,16 +52,30 @@ _PROCESSED: Final = frozenset(
 )
 """Critical extensions that do not stand in the way. A path under name constraints, for one, is refused."""
 
+UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+"""What reading a certificate or a list, or a part of them, raises for damage and for what is not supported."""
+
 WEAK_HASHES: Final = (hashes.MD5, hashes.SHA1)
 """Hashes under which another certificate or list with the same signature can be made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something wrong with a chain: a finding code, and whether the profile makes it a warning."""
+    """Something wrong with a chain: a finding code, and whether the profile makes it a warning.
+
+    `is_early` says of "chain-expired" that a certificate is not valid yet.
+    """
 
     code: str
     is_warning: bool = False
+    is_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +115,7 @@ def read_x5c(value: object) -> tuple[x509.Certificate, ...]:
             certificate = x509.load_der_x509_certificate(b64decode("".join(item.split()), validate=True))
             _touch(certificate)
             found.append(certificate)
-        except (BinasciiError, ValueError, TypeError, UnsupportedAlgorithm):
+        except (BinasciiError, *UNREADABLE):
             raise CertificateError(
                 "x5c holds something else than a certificate", code="x5c-malformed"
             ) from None
@@ -126,11 +140,17 @@ def load_certificates(path: Path) -> tuple[x509.Certificate, ...]:
     try:
         if path.is_dir():
             files = sorted(file for file in path.iterdir() if file.suffix in (".pem", ".crt", ".cer", ".der"))
-            return tuple(certificate for file in files for certificate in load_certificates(file))
+            return tuple(
+                certificate for file in files if not file.is_dir() for certificate in load_certificates(file)
+            )
         data = read_regular(path, limit_bytes=MAX_FILE_BYTES, follow=True)
         if b"-----BEGIN" in data:
-            return tuple(x509.load_pem_x509_certificates(data))
-        return (x509.load_der_x509_certificate(data),)
+            found = tuple(x509.load_pem_x509_certificates(data))
+        else:
+            found = (x509.load_der_x509_certificate(data),)
+        for certificate in found:
+            _touch(certificate)
+        return found
     except OSError as error:
         odd = error.errno in (errno.EINVAL, errno.EFBIG)
         raise ConfigurationError(
@@ -139,7 +159,7 @@ def load_certificates(path: Path) -> tuple[x509.Certificate, ...]:
             hint="name a PEM or DER file, or a directory of them",
             where=Where(file=str(path)),
         ) from error
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except UNREADABLE as error:
         raise ConfigurationError(
             "the file holds no certificate in PEM or DER",
             code="certificate-malformed",
@@ -151,7 +171,7 @@ def public_key_of(certificate: x509.Certificate) -> PublicKey | None:
     """Return the key of a certificate, or None if it is of a kind that signs no JWS."""
     try:
         key = certificate.public_key()
-    except (ValueError, TypeError, UnsupportedAlgorithm):
+    except UNREADABLE:
         return None
     if isinstance(key, (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey)):
         return key
@@ -162,7 +182,7 @@ def dns_names(certificate: x509.Certificate) -> tuple[str, ...]:
     """Return the DNS names of a certificate's subjectAltName."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
+    except (x509.ExtensionNotFound, *UNREADABLE):
         return ()
     return tuple(names.get_values_for_type(x509.DNSName))
 
@@ -173,14 +193,16 @@ def find_chain(
     *,
     at: datetime,
     profile: str = STRICT,
+    issuances: Issuances | None = None,
 ) -> Chain:
     """Find a path from the leaf, `certificates[0]`, through the others to one of `anchors`, and judge it.
 
     The order after the leaf is not trusted, and a root among the certificates is no anchor. Of several paths the one
-    with the fewest faults is returned. `at` is the check time.
+    with the fewest faults is returned. `at` is the check time. `issuances`, kept over several calls, remembers which
+    certificate was issued by which.
     """
     best: Chain | None = None
-    for path in _paths(certificates, anchors):
+    for path in _paths(certificates, anchors, issuances or Issuances()):
         chain = Chain(path, _judge(path, at, profile))
         if best is None or _badness(chain) < _badness(best):
             best = chain
@@ -193,31 +215,51 @@ def _badness(chain: Chain) -> tuple[int, int]:
     return sum(not fault.is_warning for fault in chain.faults), len(chain.faults)
 
 
+class Issuances:
+    """Which certificate was issued by which, each pair checked once: the same few stand beside many signatures."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[x509.Certificate, x509.Certificate], bool] = {}
+
+    def holds(self, certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+        """Say whether the issuer's key signed the certificate."""
+        pair = (certificate, issuer)
+        if pair not in self._known:
+            self._known[pair] = _is_issued_by(certificate, issuer)
+        return self._known[pair]
+
+
 def _paths(
-    certificates: Sequence[x509.Certificate], anchors: Sequence[x509.Certificate]
+    certificates: Sequence[x509.Certificate], anchors: Sequence[x509.Certificate], issuances: Issuances
 ) -> list[tuple[x509.Certificate, ...]]:
-    trusted = {fingerprint(anchor) for anchor in anchors}
+    """Return the paths from the leaf to an anchor.
+
+    They are looked for from the anchors down: certificates that no anchor vouches for, however many of them sign each
+    other, then cost one check each and lead nowhere.
+    """
+    leaf, trusted = certificates[0], set(anchors)
+    if leaf in trusted:
+        return [(leaf,)]
+    by_issuer: dict[x509.Name, list[x509.Certificate]] = {}
+    for one in dict.fromkeys(certificates):
+        if one not in trusted:
+            by_issuer.setdefault(one.issuer, []).append(one)
     found: list[tuple[x509.Certificate, ...]] = []
-    work: list[tuple[x509.Certificate, ...]] = [(certificates[0],)]
+    work: list[tuple[x509.Certificate, ...]] = [(anchor,) for anchor in dict.fromkeys(anchors)]
     steps = 0
     while work and steps < MAX_PATH_STEPS:
         path = work.pop()
-        last = path[-1]
-        if fingerprint(last) in trusted:
-            found.append(path)
-            continue
-        for candidate in (*certificates[1:], *anchors):
-            if candidate not in path and last.issuer == candidate.subject:
-                steps += 1
-                if _is_issued_by(last, candidate):
-                    work.append((*path, candidate))
+        for candidate in by_issuer.get(path[0].subject, ()):
+            steps += 1
+            if candidate not in path and issuances.holds(candidate, path[0]):
+                (found if candidate == leaf else work).append((candidate, *path))
     return found
 
 
 def _is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+    except (InvalidSignature, *UNREADABLE):
         return False
     return True
 
@@ -226,11 +268,13 @@ def _judge(path: tuple[x509.Certificate, ...], at: datetime, profile: str) -> tu
     faults: dict[str, Fault] = {}
     for depth, certificate in enumerate(path):
         is_anchor = depth == len(path) - 1
-        if not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
-            faults["chain-expired"] = Fault("chain-expired")
+        if at < certificate.not_valid_before_utc:
+            faults["chain-expired"] = Fault("chain-expired", is_early=True)
+        elif at > certificate.not_valid_after_utc:
+            faults.setdefault("chain-expired", Fault("chain-expired"))
         if _is_weak(certificate, is_anchor=is_anchor and len(path) > 1):
             faults["chain-weak"] = Fault("chain-weak")
-        if _has_unknown_critical(certificate):
+        if _has_unprocessed(certificate):
             faults["chain-untrusted"] = Fault("chain-untrusted")
         if depth and not _is_ca(certificate, intermediates=depth - 1):
             faults["chain-not-ca"] = Fault("chain-not-ca", is_warning=profile == COMPAT)
@@ -243,7 +287,7 @@ def _is_weak(certificate: x509.Certificate, *, is_anchor: bool) -> bool:
     try:
         key = certificate.public_key()
         algorithm = certificate.signature_hash_algorithm
-    except (ValueError, TypeError, UnsupportedAlgorithm):
+    except UNREADABLE:
         return True
     if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
         return True
@@ -262,15 +306,23 @@ def _is_weak(certificate: x509.Certificate, *, is_anchor: bool) -> bool:
 def _extensions(certificate: x509.Certificate) -> x509.Extensions | None:
     try:
         return certificate.extensions
-    except (ValueError, TypeError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+    except UNREADABLE:
         return None
 
 
-def _has_unknown_critical(certificate: x509.Certificate) -> bool:
+def _has_unprocessed(certificate: x509.Certificate) -> bool:
+    """Say whether there is an extension that must be processed and is not.
+
+    Name constraints are refused in any case: RFC 5280 has them critical, and a CA that leaves that out means them.
+    """
     extensions = _extensions(certificate)
     if extensions is None:
         return True
-    return any(extension.critical and extension.oid not in _PROCESSED for extension in extensions)
+    return any(
+        extension.oid == ExtensionOID.NAME_CONSTRAINTS
+        or (extension.critical and extension.oid not in _PROCESSED)
+        for extension in extensions
+    )
 
 
 def _is_ca(certificate: x509.Certificate, *, intermediates: int) -> bool:

@@ -100,7 +100,7 @@ def decrypt(
         if error.code in ("gzip-limit", "size-limit"):
             raise
         inner = None
-    if inner is None or inner.kind != SIGNED or not inner.envelopes:
+    if inner is None or inner.kind != SIGNED or not any(one.signatures for one in inner.envelopes[:1]):
         raise _undecrypted(form, "what was encrypted is no signed vCon", code="encrypted-not-signed")
     uuid = inner.payload.value.get("uuid") if inner.payload is not None else None
     if any(header["uuid"] != uuid for header in message.headers if header.get("uuid") is not None):

@@ -129,13 +129,21 @@ class History:
 
 
 def read_operations(
-    events: Sequence[Any], *, extensions: Sequence[str] = (), instants: Instants | None = None
+    events: Sequence[Any],
+    *,
+    extensions: Sequence[str] = (),
+    instants: Instants | None = None,
+    moments: Sequence[int | None] | None = None,
 ) -> History:
     """Return the operations of a vCon's `events`, and the findings of the state model.
 
     `extensions` are the vCon's; they decide about a bare tool-result. Nothing is refused: an event without a usable
-    operation_id or attempt is left out of the model and the checks of its members report it.
+    operation_id or attempt is left out of the model and the checks of its members report it. `moments` are the times
+    of the events in nanoseconds, where the caller has read them; else `instants` reads them.
     """
     from onrecord.record._operation_reader import OperationReader
 
-    return OperationReader(events, instants or Instants()).read(frozenset(extensions))
+    if moments is None:
+        ns_of = (instants or Instants()).ns
+        moments = [ns_of(event.get("time")) if type(event) is dict else None for event in events]
+    return OperationReader(events, moments).read(frozenset(extensions))

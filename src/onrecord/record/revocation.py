@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import ExtensionOID
 
 from onrecord.base.errors import ConfigurationError, Where
 from onrecord.base.files import read_regular
-from onrecord.record.certificates import WEAK_HASHES, public_key_of
+from onrecord.record.certificates import UNREADABLE, WEAK_HASHES, public_key_of
 
 MAX_CRL_BYTES: Final = 64 * 1024 * 1024
 """Largest CRL read: those of the largest public authorities have some ten megabytes."""
@@ -52,7 +52,7 @@ def load_crls(path: Path) -> tuple[x509.CertificateRevocationList, ...]:
             hint="name a CRL in PEM or DER",
             where=Where(file=str(path)),
         ) from error
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except UNREADABLE as error:
         raise ConfigurationError(
             "the file holds no CRL in PEM or DER", code="crl-malformed", where=Where(file=str(path))
         ) from error
@@ -70,11 +70,14 @@ class Revocations:
     _known: dict[tuple[bytes, bytes, datetime], Standing] = field(default_factory=dict)
 
     def standing(self, path: Sequence[x509.Certificate], *, at: datetime) -> Standing:
-        """Return what the lists say about the certificates of a path, leaf first, its anchor left out."""
+        """Return what the lists say about the certificates of a path, leaf first, its anchor left out.
+
+        A path that is its anchor alone is on no list that could be looked up.
+        """
         found = {self._of(one, issuer, at) for one, issuer in pairwise(path)}
         if Standing.REVOKED in found:
             return Standing.REVOKED
-        return Standing.UNKNOWN if Standing.UNKNOWN in found else Standing.GOOD
+        return Standing.GOOD if found == {Standing.GOOD} else Standing.UNKNOWN
 
     def _of(self, certificate: x509.Certificate, issuer: x509.Certificate, at: datetime) -> Standing:
         if not self.crls:
@@ -96,7 +99,7 @@ class Revocations:
                     return Standing.REVOKED
                 if scope.covers(certificate) and _is_current(crl, at):
                     standing = Standing.GOOD
-            except (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension):
+            except UNREADABLE:
                 continue  # a list that cannot be read says nothing
         return standing
 
@@ -126,7 +129,11 @@ def _is_current(crl: x509.CertificateRevocationList, at: datetime) -> bool:
 def _is_revoked(entry: x509.RevokedCertificate, at: datetime) -> bool:
     """Say whether an entry holds at a time. A key that was lost may have been so before anyone knew."""
     since = entry.revocation_date_utc
-    for extension in entry.extensions:
+    try:
+        extensions = tuple(entry.extensions)
+    except UNREADABLE:
+        return True  # when and why cannot be read, that it was revoked can
+    for extension in extensions:
         if isinstance(extension.value, x509.CRLReason):
             if extension.value.reason is x509.ReasonFlags.remove_from_crl:
                 return False

@@ -6,12 +6,15 @@ Source: record.md 2.2 (D-10), 6.12 (`signer-domain`).
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Final
 
 from cryptography import x509
 
 from onrecord.base.ids import domain_uuid_bits
 from onrecord.record.certificates import dns_names
+
+MAX_NAME_CHARACTERS: Final = 253
+"""Longest DNS name (RFC 1035 section 2.3.4). Longer ones name nobody, and each label of them would cost its rest."""
 
 
 def is_of_other_domain(uuid: Any, leaf: x509.Certificate) -> bool:
@@ -19,7 +22,7 @@ def is_of_other_domain(uuid: Any, leaf: x509.Certificate) -> bool:
 
     A leaf without names, and a uuid of another version, say nothing either way.
     """
-    names = dns_names(leaf)
+    names = [name for name in dns_names(leaf) if len(name) <= MAX_NAME_CHARACTERS]
     if not names or not isinstance(uuid, str) or len(uuid) != 36 or uuid[14] != "8":
         return False
     tail = uuid[19:].replace("-", "").lower()

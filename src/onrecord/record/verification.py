@@ -19,7 +19,14 @@ from onrecord.base.findings import Finding
 from onrecord.base.jose import MIN_RSA_BITS, verify_signature
 from onrecord.base.reports import Axis, Report, Result
 from onrecord.record._rfc7515 import Envelope, Signature
-from onrecord.record.certificates import Fault, find_chain, fingerprint, public_key_of, read_x5c
+from onrecord.record.certificates import (
+    Fault,
+    Issuances,
+    find_chain,
+    fingerprint,
+    public_key_of,
+    read_x5c,
+)
 from onrecord.record.checks.collector import Collector
 from onrecord.record.content_digests import check_digests
 from onrecord.record.opening import Form
@@ -101,6 +108,7 @@ class Verification:
         self._envelope = form.envelope or Collector(strict=strict, layer="envelope")
         self._vcon = Collector(strict=strict, layer="vcon")
         self._document = form.payload
+        self._issuances = Issuances()
         self._tally = _Tally(required={fingerprint(anchor): set() for anchor in demand.required})
         self._failed: set[str] = set()
         self._rejected = False
@@ -213,9 +221,10 @@ class Verification:
         demand, level = self._demand, place[0]
         if not demand.anchors:
             return
-        chain = find_chain(certificates, demand.anchors, at=demand.at, profile=demand.chain)
+        how: dict[str, Any] = {"at": demand.at, "profile": demand.chain, "issuances": self._issuances}
+        chain = find_chain(certificates, demand.anchors, **how)
         for fault in chain.faults:
-            if fault.code == "chain-expired" and level:
+            if _is_outlived(fault, level):
                 self._envelope.add("nested-inner-expired", "/payload", data={"envelope": level + 1})
             else:
                 add(fault.code, warning=fault.is_warning)
@@ -232,7 +241,7 @@ class Verification:
             # Who gave a list asked for this check, so that it did not happen is more than a note.
             add("revocation-unchecked", warning=bool(demand.revocations.crls))
         for anchor in demand.required:
-            own = find_chain(certificates, (anchor,), at=demand.at, profile=demand.chain)
+            own = find_chain(certificates, (anchor,), **how)
             revoked = demand.revocations.standing(own.path, at=demand.at) is Standing.REVOKED
             if own.anchor is not None and not revoked and not _disqualifies(own.faults, level):
                 self._tally.required[fingerprint(anchor)].add(place)
@@ -345,7 +354,12 @@ def _outweighed(finding: Finding, held: set[int], good: set[_Place]) -> Finding:
 
 
 def _disqualifies(faults: tuple[Fault, ...], level: int) -> bool:
-    return any(not fault.is_warning and not (fault.code == "chain-expired" and level) for fault in faults)
+    return any(not fault.is_warning and not _is_outlived(fault, level) for fault in faults)
+
+
+def _is_outlived(fault: Fault, level: int) -> bool:
+    """Say whether an inner certificate has expired, for which the signature around it stands in."""
+    return fault.code == "chain-expired" and not fault.is_early and level > 0
 
 
 def _is_before(updated_at: Any, limit: datetime) -> bool:

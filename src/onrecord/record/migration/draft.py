@@ -41,10 +41,15 @@ class Draft:
         """Drop a member whose value is null or empty."""
         self.note("empty-dropped", pointer + step(name), value=holder.pop(name))
 
+    def can_append(self, name: str) -> bool:
+        """Say whether a member of the vCon is an array, or can become one without a loss."""
+        value = self.members.get(name)
+        return type(value) is list or is_empty(value)
+
     def make_array(self, name: str) -> list[Any]:
-        """Return an array of the vCon to append to; null and an empty array give way to a new one."""
+        """Return an array of the vCon to append to; an empty value gives way to a new one. See `can_append`."""
         if name in self.members:
-            if self.members[name]:
+            if not is_empty(self.members[name]):
                 return self.array(name)
             self.drop_empty(self.members, "", name)
         items = self.members[name] = []
@@ -68,6 +73,11 @@ class Draft:
             self.note("duplicate-dropped", place, to=new)
         else:
             self.note("name-kept", place, to=new)
+
+
+def is_empty(value: Any) -> bool:
+    """Say whether a value is null, or an empty object, array or String. 0 and false are no empty values."""
+    return value is None or (type(value) in (dict, list, str) and not value)
 
 
 def place_of(members: Mapping[str, Any], pointer: str) -> tuple[Any, Any]:

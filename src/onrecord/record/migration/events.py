@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from onrecord.record.migration.dialogs import Unknown
-from onrecord.record.migration.draft import Draft, same_json
+from onrecord.record.migration.draft import Draft, is_empty, same_json
 from onrecord.record.migration.sessions import Plan, sessions_of_dialogs
 from onrecord.record.migration.transfers import Told, Transfers
 from onrecord.record.vcon.event_types import KEY_EVENTS, PARTY_EVENTS
@@ -61,7 +61,7 @@ def derive_events(draft: Draft, unknown: Unknown) -> None:
 
 def _plan(draft: Draft) -> Plan | None:
     """Return a plan of sessions for a vCon that needs some and has none, nor events that may count on theirs."""
-    free = all(draft.members.get(name) in (None, []) for name in ("sessions", "events"))
+    free = all(is_empty(draft.members.get(name)) for name in ("sessions", "events"))
     return Plan(draft) if free and draft.array("dialog") else None
 
 
@@ -91,6 +91,7 @@ class _History:
         self._draft = draft
         self._owners = owners
         self._parties = len(draft.array("parties"))
+        self._can_add = draft.can_append("events")
         self._known: dict[tuple[Any, ...], int] | None = None
 
     def move(self) -> Iterator[_New]:
@@ -125,6 +126,8 @@ class _History:
 
     def _event(self, entry: Any, dialog: int) -> dict[str, Any] | str:
         """Return the event that an entry stands for, or why it makes none."""
+        if not self._can_add:
+            return "events"
         if type(entry) is not dict or any(name in entry for name in _EVENT_MEMBERS):
             return "shape"
         kind, party = entry.get("event"), index_of(entry.get("party"))

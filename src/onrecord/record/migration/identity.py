@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from onrecord.base.dates import Clock
 from onrecord.record.instances import PRIOR_REFERENCES, new_identity
-from onrecord.record.migration.draft import Draft
+from onrecord.record.migration.draft import Draft, is_empty
 from onrecord.record.migration.report import Change
 from onrecord.record.vcon.instants import MAX_REMEMBERED_CHARACTERS
 from onrecord.record.vcon.pointers import step
@@ -52,13 +52,13 @@ def _is_date(draft: Draft, value: Any) -> bool:
 def _renew(draft: Draft, uuid: str) -> None:
     members = draft.members
     old = members.get("uuid")
-    is_named = type(old) is str and old != "" and not members.get("redacted_from")
+    is_named = type(old) is str and old != "" and is_empty(members.get("redacted_from"))
     members["uuid"] = uuid
     draft.note("uuid-renewed", "/uuid", reversible=is_named)
     if not is_named:
         draft.note("amended-from-left-out", "/amended_from")
         return
-    if members.get("amended_from"):
+    if not is_empty(members.get("amended_from")):
         draft.changes = [_without_way_back(change) for change in draft.changes]
         draft.note("amended-from-replaced", "/amended_from", reversible=False)
     else:

@@ -17,7 +17,7 @@ from onrecord.record.checks.tables import ANALYSIS, ATTACHMENT, DIALOG, OBJECTS,
 from onrecord.record.instances import written
 from onrecord.record.migration.content import convert_content, join_hash
 from onrecord.record.migration.dialogs import convert_dialogs
-from onrecord.record.migration.draft import CONTENT_ARRAYS, Draft, place_of
+from onrecord.record.migration.draft import CONTENT_ARRAYS, Draft, is_empty, place_of
 from onrecord.record.migration.events import derive_events
 from onrecord.record.migration.identity import settle_identity
 from onrecord.record.migration.report import MigrationReport
@@ -40,6 +40,9 @@ _ARRAY_TABLES: Final[Mapping[str, Table]] = {
     "analysis": ANALYSIS,
 }
 _VERSION: Final = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){2}", re.ASCII)
+_LONGEST_VERSION: Final = 32
+"""Characters of a version that is not known, for instance one with the name of a draft."""
+
 _OWN_MEMBER: Final = "onrecord"
 
 
@@ -152,24 +155,35 @@ def _convert_top(draft: Draft) -> None:
     """Convert the members of the vCon Object: version, names, references, group."""
     members = draft.members
     if "vcon" in members:
-        stated = members.pop("vcon")
-        if stated in (None, "") or (isinstance(stated, str) and _VERSION.fullmatch(stated)):
-            draft.note("version-dropped", "/vcon", value=stated)
+        stated = members["vcon"]
+        if _has_content(stated):
+            draft.note("version-kept", "/vcon")
         else:
-            draft.note("version-dropped", "/vcon", reversible=False)
+            del members["vcon"]
+            is_told = is_empty(stated) or (isinstance(stated, str) and _VERSION.fullmatch(stated) is not None)
+            draft.note(
+                "version-dropped", "/vcon", reversible=is_told, **({"value": stated} if is_told else {})
+            )
     for name in (*_OLD_REFERENCES, *_REFERENCES):
         value = members.get(name)
-        if name in members and value in (None, {}):
+        if name in members and is_empty(value):
             draft.drop_empty(members, "", name)
         elif type(value) is dict:
             join_hash(draft, value, step(name))
     for old, new in VCON_ALIASES.items():
         draft.give_name(members, "", old=old, new=new)
     if "group" in members:
-        if members["group"] in (None, [], {}, ""):
+        if is_empty(members["group"]):
             draft.drop_empty(members, "", "group")
         else:
             draft.note("group-kept", "/group")
+
+
+def _has_content(stated: Any) -> bool:
+    """Say whether the vcon member holds more than any name of a version: some programs wrap a whole vCon in it."""
+    if isinstance(stated, str):
+        return len(stated) > _LONGEST_VERSION
+    return isinstance(stated, dict | list) and bool(stated)
 
 
 def _unknown_members(draft: Draft) -> Iterator[str]:

@@ -29,6 +29,7 @@ class Step:
 
 _TABLE: Final = """
     version-dropped       | dropped   | the vcon member; 0.5.0 has none
+    version-kept          | kept      | the vcon member holds content, which is no version
     member-renamed        | converted | a member got its name of 0.5.0
     duplicate-dropped     | dropped   | the old name of a member whose new name holds the same value
     name-kept             | kept      | old and new name of one member hold different values; both stay

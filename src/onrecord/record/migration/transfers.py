@@ -17,6 +17,10 @@ from onrecord.record.vcon.views import indices_of
 _SEVERAL_ALLOWED: Final = "consultation"
 """The one role that may be filled several times: consultations may follow each other."""
 
+MAX_CONSULTATIONS: Final = 16
+"""Consultations of one transfer that become events: more than people hold. Each index, two bytes of a file, would
+become an event of a hundred and fifty."""
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -69,6 +73,8 @@ class Transfers:
         """Return why no events tell what a transfer dialog says, or None."""
         if any(len(indices_of(dialog.get(role))) > 1 for role in TRANSFER_ROLES if role != _SEVERAL_ALLOWED):
             return "several-indices"
+        if len(indices_of(dialog.get(_SEVERAL_ALLOWED))) > MAX_CONSULTATIONS:
+            return "many-consultations"
         if self._time(index, dialog)[0] is None:
             return "no-time"
         if any(self._party(dialog, role) is None for role in self._roles(index, dialog)):
@@ -106,7 +112,7 @@ class Transfers:
     def _can_add_parties(self) -> bool:
         """Say whether a party may be added: not where an index leads nowhere now and would lead to it then."""
         if self._may_add_parties is None:
-            self._may_add_parties = _is_appendable(self._draft) and all(
+            self._may_add_parties = self._draft.can_append("parties") and all(
                 party < self._parties for party in _party_references(self._draft)
             )
         return self._may_add_parties
@@ -139,7 +145,7 @@ class Transfers:
 
     def _consultations(self, index: int, dialog: dict[str, Any]) -> list[tuple[str | None, int]]:
         """Return the consultations of a transfer in the order of their times, each with its start and session."""
-        calls = self._calls(dialog, "consultation")
+        calls = list(dict.fromkeys(self._calls(dialog, "consultation")))
         if not calls:
             known = self._has(index, dialog, "consultation")
             return [(None, self._plan.placeholder())] if known else []
@@ -158,11 +164,6 @@ class Transfers:
         for _ in range(self._added):
             self._draft.note("party-added", f"/parties/{len(parties)}")
             parties.append({})
-
-
-def _is_appendable(draft: Draft) -> bool:
-    parties = draft.members.get("parties")
-    return parties is None or type(parties) is list
 
 
 def _party_references(draft: Draft) -> Iterator[int]:

@@ -4,8 +4,9 @@
     >>> [(part.start, part.end) for part in finder("on Project HERON now")]
     [(3, 16)]
 
-Python's expressions backtrack. An expression is taken only if, at each place of a text, there are few ways to match
-it; texts are gone through in blocks, so that also an unbounded repeat has a bound. Time is then linear in the text.
+Python's expressions backtrack. An expression is taken only if, at each place of a text, it can take few steps in all
+ways to match it; texts are gone through in blocks, so that also an unbounded repeat has a bound. Time is then linear in
+the text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import importlib
 import re
 import warnings
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from onrecord.base.errors import UsageError
 from onrecord.record.redaction.patterns import MARK, Finder, Found
@@ -25,8 +26,8 @@ BLOCK_CHARACTERS: Final = 2_048
 MAX_MATCH_CHARACTERS: Final = 512
 """Longest match that is found whole wherever it stands. A longer one is replaced in pieces, or from where it fits."""
 
-MAX_WAYS: Final = 5_000
-"""Ways to match at one place of a text. Names, numbers and words need fewer; nested repeats need more."""
+MAX_WORK: Final = 5_000
+"""Steps at one place of a text. Names, numbers and words need fewer; nested repeats, and repeats in a row, need more."""
 
 MAX_EXPRESSION_CHARACTERS: Final = 1_000
 """Length of an expression. Longer ones are lists, for which there is `words`."""
@@ -46,13 +47,13 @@ def compile_expression(text: str, *, label: str) -> Finder:
     try:
         with warnings.catch_warnings(action="ignore"):
             compiled = re.compile(text)
-            ways = _Ways().of(importlib.import_module("re._parser").parse(text, compiled.flags))
-        matches_nothing = compiled.match("") is not None
+            cost = cost_of(importlib.import_module("re._parser").parse(text, compiled.flags))
+        matches_nothing = cost.work <= MAX_WORK and compiled.match("") is not None
     except (re.error, OverflowError, RecursionError):
         _refuse("redaction-pattern-invalid", "this is no regular expression")
     if matches_nothing:
         _refuse("redaction-pattern-invalid", "the expression matches the empty text")
-    if ways > MAX_WAYS:
+    if cost.work > MAX_WORK:
         _refuse("redaction-pattern-slow", "the expression can take too long on some texts")
     mark = MARK.format(label)
 
@@ -74,42 +75,57 @@ def compile_expression(text: str, *, label: str) -> Finder:
     return find
 
 
-class _Ways:
-    """Counts in how many ways an expression can match at one place, from above."""
+class Cost(NamedTuple):
+    """What an expression can cost at one place: ways to match it, and steps in all of them. Both are bounds."""
 
-    def of(self, items: Any) -> int:
-        ways = 1
-        for operator, argument in items:
-            ways = min(ways * self._one(str(operator), argument), MAX_WAYS + 1)
-        return ways
+    ways: int
+    work: int
 
-    def _one(self, operator: str, argument: Any) -> int:
-        if operator in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            return self._repeat(*argument)
-        if operator == "SUBPATTERN":
-            return self.of(argument[-1])
-        if operator == "ATOMIC_GROUP":
-            return self.of(argument)
-        if operator == "BRANCH":
-            return sum(self.of(branch) for branch in argument[1])
-        if operator in ("ASSERT", "ASSERT_NOT"):
-            return self.of(argument[1])
-        if operator in ("GROUPREF", "GROUPREF_EXISTS", "GROUPREF_IGNORE"):
-            return MAX_WAYS + 1  # what a back-reference costs depends on the text
-        return 1
 
-    def _repeat(self, low: int, high: int, items: Any) -> int:
-        inner = self.of(items)
-        most = min(int(high), BLOCK_CHARACTERS)
-        counts = most - min(int(low), most) + 1
-        if inner == 1:
-            return counts
-        ways = 1
-        for _ in range(most):  # every round may go another way
-            ways *= inner
-            if ways > MAX_WAYS:
-                return MAX_WAYS + 1
-        return min(ways * counts, MAX_WAYS + 1)
+_STEP: Final = Cost(1, 1)
+_TOO_MUCH: Final = Cost(MAX_WORK + 1, MAX_WORK + 1)
+_REPEATS: Final = frozenset(["MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"])
+_ASSERTIONS: Final = frozenset(["ASSERT", "ASSERT_NOT"])
+
+
+def cost_of(items: Any) -> Cost:
+    """Return what a parsed expression can cost: each part is tried once for every way to match those before it."""
+    ways, work = 1, 0
+    for operator, argument in items:
+        part = _cost_of_one(str(operator), argument)
+        work = min(work + ways * part.work, MAX_WORK + 1)
+        ways = min(ways * part.ways, MAX_WORK + 1)
+    return Cost(ways, work)
+
+
+def _cost_of_one(operator: str, argument: Any) -> Cost:
+    if operator in _REPEATS:
+        return _cost_of_repeat(*argument)
+    if operator == "SUBPATTERN":
+        return cost_of(argument[-1])
+    if operator == "ATOMIC_GROUP":
+        return cost_of(argument)
+    if operator == "BRANCH":
+        branches = [cost_of(branch) for branch in argument[1]]
+        return Cost(sum(one.ways for one in branches), sum(one.work for one in branches) + len(branches))
+    if operator in _ASSERTIONS:
+        return cost_of(argument[1])
+    if operator.startswith("GROUPREF"):
+        return _TOO_MUCH  # what a back-reference costs depends on the text
+    return _STEP
+
+
+def _cost_of_repeat(low: int, high: int, items: Any) -> Cost:
+    inner = cost_of(items)
+    most = min(int(high), BLOCK_CHARACTERS)
+    counts = most - min(int(low), most) + 1
+    ways, work = 1, 1
+    for _ in range(most):  # every round may go another way
+        work += ways * max(inner.work, 1)
+        ways *= inner.ways
+        if work > MAX_WORK:
+            return _TOO_MUCH
+    return Cost(min(ways * counts, MAX_WORK + 1), work)
 
 
 def _refuse(code: str, message: str) -> NoReturn:

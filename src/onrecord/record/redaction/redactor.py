@@ -178,6 +178,7 @@ class _Run:
         self._rules = rules
         self._report = report
         self._handled: set[tuple[int, Any]] = set()
+        self._owners: dict[int, Any] = {}
         self._holders: set[tuple[int, Any]] = set()
         self._gone: dict[str, str] = {}
         self._gone_words: dict[str, str] = {}
@@ -232,7 +233,13 @@ class _Run:
             self._report.changed(rule.name, rule.action, place.pointer, count)
             self._remember(before, rule, place)
         if place.is_there():
-            self._handled.update(inner.identity for inner in select(place, _EVERY))
+            self._handle(select(place, _EVERY))
+
+    def _handle(self, places: Sequence[Place]) -> None:
+        """Leave places alone from now on. Their owners stay alive: a new object must not get the identity of one."""
+        for place in places:
+            self._handled.add(place.identity)
+            self._owners[id(place.owner)] = place.owner
 
     def _remember(self, texts: Sequence[str], rule: Rule, place: Place) -> None:
         """Remember what was taken out, to take it out of other texts too."""

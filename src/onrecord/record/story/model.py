@@ -6,7 +6,7 @@ they are asked for, since of a long record few are shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -276,8 +276,8 @@ class Story:
     removed: Mapping[str, int]
     unreadable: Mapping[str, int]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form of `show --json`. Times are as written, `took` is in milliseconds."""
+    def json_members(self) -> dict[str, Any]:
+        """Return the members of the JSON form. Arrays that may be long are iterators, to be used once."""
         return {
             "uuid": self.uuid,
             "version": self.version,
@@ -288,18 +288,25 @@ class Story:
             "recorded_by": self.recorded_by,
             "prior": None if self.prior is None else dict(self.prior),
             "parties": list(self.parties),
-            "sessions": [session.to_json() for session in self.sessions],
+            "sessions": (session.to_json() for session in self.sessions),
             "elsewhere": None if self.elsewhere is None else self.elsewhere.to_json(),
-            "standing_decisions": [decision.to_json() for decision in self.standing],
-            "operations": [operation.to_json() for operation in self.operations],
-            "entries": [entry.to_json() for entry in self.entries],
-            "tool_pairs": [
+            "standing_decisions": (decision.to_json() for decision in self.standing),
+            "operations": (operation.to_json() for operation in self.operations),
+            "entries": (entry.to_json() for entry in self.entries),
+            "tool_pairs": (
                 call.to_json() for call in self.calls if call.call is not None or call.result is not None
-            ],
-            "attachments": [dict(attachment) for attachment in self.attachments],
-            "analysis": [dict(analysis) for analysis in self.analyses],
+            ),
+            "attachments": (dict(attachment) for attachment in self.attachments),
+            "analysis": (dict(analysis) for analysis in self.analyses),
             "counts": dict(self.counts),
             "totals": dict(self.totals),
             "removed": dict(self.removed),
             "unreadable": dict(self.unreadable),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form of `show --json`. Times are as written, `took` is in milliseconds."""
+        return {
+            name: list(value) if isinstance(value, Iterator) else value
+            for name, value in self.json_members().items()
         }

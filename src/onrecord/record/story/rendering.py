@@ -226,7 +226,7 @@ def _facts(texts: Sequence[str], *, style: str = "dim") -> Flow:
 
 def _standing_rows(decision: StandingStory) -> Iterator[Row | Flow]:
     line, summary = decision.line, decision.summary
-    target = f"{name(summary.server)} › {name(summary.tool or 'every tool')}"
+    target = f"{name(summary.server)} › {'every tool' if summary.tool is None else name(summary.tool)}"
     parts: list[Part] = [
         (summary.decision, STATE_STYLES.get(summary.decision, "")),
         (f"for {target}", ""),

@@ -54,7 +54,7 @@ class Steps:
                 summary=one,
                 line=self._line(
                     one.event,
-                    f"standing: {one.decision} for {one.server} › {one.tool or 'every tool'}",
+                    f"standing: {one.decision} for {one.server} › {'every tool' if one.tool is None else one.tool}",
                     state=one.decision,
                 ),
                 party=party_of(self._parties, one.party),

@@ -6,7 +6,7 @@ Nothing is refused. What is missing or wrong is left out, and what cannot be tol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from onrecord.record.calls import Call, read_calls
@@ -117,7 +117,7 @@ class _Teller:
         for call in calls:
             if call.call is not None:
                 made[call.call] = call
-            if call.result is not None and (call.call is not None or call.operation is not None):
+            if call.result is not None and call.call is not None:
                 told.add(call.result)
         for index, event in enumerate(self.events):
             if type(event) is not dict or not event or index in told:
@@ -157,7 +157,6 @@ class _Teller:
         for item in everything:
             first = next((index for index in item.sessions if 0 <= index < size), None)
             (elsewhere if first is None else items[first]).append(item)
-        answers = self._answers(entries)
         counted = Counter(
             index for event in self.events if type(event) is dict for index in set(sessions_of(event))
         )
@@ -167,7 +166,6 @@ class _Teller:
             self._session(
                 session,
                 items[session.index],
-                answers,
                 parent=(parent := tree.parent.get(session.index)),
                 spawned_by=None if parent is None else _spawning(items[session.index], ids[parent]),
                 depth=tree.depth[session.index],
@@ -177,7 +175,7 @@ class _Teller:
         )
         if not elsewhere and (size or not self.dialogs):
             return told, tree.order, None
-        placed, roots = entry_tree(elsewhere, answers)
+        placed, roots = entry_tree(elsewhere, _answers(elsewhere))
         rest = SessionStory(
             index=None,
             is_virtual=not size,
@@ -194,14 +192,13 @@ class _Teller:
         self,
         session: Session,
         items: Sequence[Item],
-        answers: Mapping[str, str],
         *,
         parent: int | None,
         spawned_by: str | None,
         depth: int,
         entries: int,
     ) -> SessionStory:
-        placed, roots = entry_tree(items, answers)
+        placed, roots = entry_tree(items, _answers(items))
         environment = session.members.get("environment")
         return SessionStory(
             index=session.index,
@@ -223,15 +220,17 @@ class _Teller:
             items=placed,
         )
 
-    def _answers(self, entries: Sequence[Entry]) -> dict[str, str]:
-        """Return the entry ids of results, each with that of its call."""
-        return {
-            own: entry.entry_id
-            for entry in entries
-            if entry.result is not None
-            and entry.entry_id is not None
-            and (own := text_of(entry.result.get("entry_id"))) is not None
-        }
+
+def _answers(items: Sequence[Item]) -> dict[str, str]:
+    """Return the entry ids of the results in a session, each with that of its call (record.md D-37)."""
+    return {
+        own: item.entry_id
+        for item in items
+        if isinstance(item, Entry)
+        and item.result is not None
+        and item.entry_id is not None
+        and (own := text_of(item.result.get("entry_id"))) is not None
+    }
 
 
 def _spawning(items: Sequence[Item], ids: Collection[str | None]) -> str | None:

@@ -7,8 +7,10 @@ Source: record.md 2.5, D-37.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 from onrecord.record.story.model import Entry, Item, OperationStory, Placed
 
@@ -49,11 +51,32 @@ def session_tree(references: Sequence[Sequence[tuple[int, str | None]]]) -> Sess
     return SessionTree(tuple(order), parent, depth)
 
 
-@dataclass(slots=True)
-class _Node:
-    item: Item
-    children: list[int] = field(default_factory=list)
-    has_parent: bool = False
+class _Branches:
+    """Which item stands below which: the first child of each and the next sibling, so that few objects are made."""
+
+    def __init__(self, size: int) -> None:
+        self._first = array("q", [-1]) * size
+        self._next = array("q", [-1]) * size
+        self._has_parent = bytearray(size)
+
+    def put_below(self, above: int, position: int) -> None:
+        """Make an item the first child of another one."""
+        self._next[position] = self._first[above]
+        self._first[above] = position
+        self._has_parent[position] = 1
+
+    def children(self, position: int) -> list[int]:
+        """Return the children of an item."""
+        found: list[int] = []
+        child = self._first[position]
+        while child >= 0:
+            found.append(child)
+            child = self._next[child]
+        return found
+
+    def roots(self) -> list[int]:
+        """Return the items that stand below no other."""
+        return [position for position, has_parent in enumerate(self._has_parent) if not has_parent]
 
 
 def entry_tree(
@@ -65,43 +88,41 @@ def entry_tree(
     An only child stays at the depth of its parent: a conversation is a chain, and indents only where it branches.
     """
     ordered = sorted(items, key=_moment)
-    nodes = [_Node(item) for item in ordered]
+    branches = _Branches(len(ordered))
     ids: dict[str, int] = {}
     for position, item in enumerate(ordered):
         if isinstance(item, Entry) and item.entry_id is not None:
             ids.setdefault(item.entry_id, position)
-    for position, item in enumerate(ordered):
+    for position in range(len(ordered) - 1, -1, -1):  # from the end: the one put last is the first child
+        item = ordered[position]
         if isinstance(item, OperationStory) or item.parent_id is None:
             continue
         above = ids.get(answers.get(item.parent_id, item.parent_id))
         if above is None:
             above = ids.get(item.parent_id)
         if above is not None and above != position:
-            nodes[above].children.append(position)
-            nodes[position].has_parent = True
-    return tuple(_walk(nodes)), tuple(
+            branches.put_below(above, position)
+    roots = branches.roots()
+    return tuple(_walk(ordered, branches, roots)), tuple(
         item.entry_id
-        for node in nodes
-        if not node.has_parent and isinstance(item := node.item, Entry) and item.entry_id is not None
+        for root in roots
+        if isinstance(item := ordered[root], Entry) and item.entry_id is not None
     )
 
 
-def _walk(nodes: Sequence[_Node]) -> list[Placed]:
-    placed: list[Placed] = []
-    seen = bytearray(len(nodes))
-    roots = [position for position, node in enumerate(nodes) if not node.has_parent]
-    for start in [*roots, *range(len(nodes))]:  # what is left after the roots hangs in a cycle
+def _walk(items: Sequence[Item], branches: _Branches, roots: Sequence[int]) -> Iterator[Placed]:
+    seen = bytearray(len(items))
+    for start in chain(roots, range(len(items))):  # what is left after the roots hangs in a cycle
         stack = [(start, 0)]
         while stack:
             position, depth = stack.pop()
             if seen[position]:
                 continue
             seen[position] = 1
-            node = nodes[position]
-            placed.append(Placed(node.item, depth))
-            below = depth + (len(node.children) > 1)
-            stack += [(child, below) for child in reversed(node.children)]
-    return placed
+            yield Placed(items[position], depth)
+            children = branches.children(position)
+            below = depth + (len(children) > 1)
+            stack += [(child, below) for child in reversed(children)]
 
 
 def _moment(item: Item) -> int:
