@@ -7,17 +7,13 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from onrecord.cli.main import main
+from onrecord.cli.redact import SHOWN_IDLE
 from onrecord.record.forms import sign
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.redaction import full, marker
 from support.vcons import UUID, Pki, faults, invocation, text, vcon
 
 RULES = '[[rule]]\npath = "/subject"\naction = "remove"\n'
-
-
-@pytest.fixture(scope="module")
-def pki():
-    return Pki()
 
 
 @pytest.fixture
@@ -74,7 +70,8 @@ class TestRedact:
         report = json.loads(printed)
         assert code == 0
         assert {
-            "file", "out", "form", "uuid", "type", "rules", "sourceUuid", "counts", "changes", "notUnderstood",
+            "file", "out", "form", "uuid", "type", "rules", "sourceUuid", "counts", "changes", "tookOutNothing",
+            "notUnderstood",
             "notSearched", "kept", "remains", "proven", "findings",
         } == set(report)  # fmt: skip
         assert (report["form"], report["proven"]) == ("unsigned", None)
@@ -130,6 +127,51 @@ class TestRedact:
         assert "uuid" not in members["redacted_from"]
         assert members["uuid"].endswith("-832a-bc92ac6830cd")
 
+    def test_rule_that_took_nothing(self, capsysbinary, folder):
+        """Each rule of one's own that took out nothing is told, on the screen and in the report; a profile's is not."""
+        (folder / "mine.toml").write_text(
+            f'extends = ["unlinkable"]\n{RULES}'
+            '[[rule]]\npath = "/parties/*/name"\nwhere = { type = "nobody" }\naction = "remove"\n'
+            "[[rule]]\nregex = 'no such text'\n"
+        )
+        arguments = (folder / "a.vcon", "--rules", folder / "mine.toml", "--out")
+        code, _, told = run(capsysbinary, *arguments, folder / "b.vcon")
+        assert code == 0
+        assert [line.strip() for line in told.splitlines() if "took out nothing" in line] == [
+            "rule mine 2 took out nothing",
+            "rule mine 3 took out nothing",
+        ]
+        code, printed, _ = run(capsysbinary, *arguments, folder / "c.vcon", "--json")
+        assert (code, json.loads(printed)["tookOutNothing"]) == (0, ["mine 2", "mine 3"])
+
+    def test_many_rules_that_took_nothing(self, capsysbinary, folder):
+        """Of many the first are named on the screen, and the rest counted."""
+        (folder / "mine.toml").write_text("[[rule]]\nregex = 'no such text'\n" * (SHOWN_IDLE + 5))
+        code, _, told = run(capsysbinary, folder / "a.vcon", "--rules", folder / "mine.toml")
+        assert code == 0
+        assert told.count(" took out nothing") == SHOWN_IDLE + 1
+        assert "and 5 more rules took out nothing" in told
+
+    @pytest.mark.parametrize(
+        ("extra", "says", "proven"),
+        [
+            ({}, "Nothing was taken out, so nothing is proven.", None),
+            ({"shoe_size": "of no table"}, "No rule took out anything.", True),
+            ({"subject": "about a case"}, "Proven: nothing that was taken out", True),
+        ],
+        ids=["nothing", "not understood", "something"],
+    )
+    def test_nothing_to_prove(self, capsysbinary, folder, extra, says, proven):
+        """With --prove nothing is called proven where no rule took anything out."""
+        (folder / "c.vcon").write_bytes(text(vcon(invocation(), **extra)))
+        arguments = (folder / "c.vcon", "--rules", folder / "rules.toml", "--prove")
+        code, _, told = run(capsysbinary, *arguments)
+        assert code == 0
+        assert says in told
+        assert told.count("Proven") == int("subject" in extra)
+        code, printed, _ = run(capsysbinary, *arguments, "--out", folder / "d.vcon", "--json")
+        assert (code, json.loads(printed)["proven"]) == (0, proven)
+
     def test_pseudonyms(self, capsysbinary, folder):
         """What pseudonyms stand for goes to a file of its own, of mode 0600, and nowhere else."""
         keep = folder / "names.json"
@@ -174,6 +216,17 @@ class TestSigned:
         assert json.loads(printed)["redacted_from"]["uuid"] == UUID
         assert "not signed" in told
 
+    def test_compare(self, capsysbinary, signed, pki):
+        """A comparison verifies the original if an anchor is named, and says so if it does not."""
+        original, copy = signed / "s.vcon", signed / "copy.vcon"
+        run(capsysbinary, original, "--rules", "pii", "--unverified", "--out", copy)
+        code, _, told = run(capsysbinary, original, "--compare", copy)
+        assert (code, "signature was not verified" in told) == (0, True)
+        code, _, told = run(capsysbinary, original, "--compare", copy, "--anchor", signed / "root.pem")
+        assert (code, "not verified" in told) == (0, False)
+        (signed / "other.pem").write_bytes(Pki().root.public_bytes(Encoding.PEM))
+        assert run(capsysbinary, original, "--compare", copy, "--anchor", signed / "other.pem")[0] == 1
+
     def test_not_verified(self, capsysbinary, signed, pki):
         """Without an anchor it is refused, as with a bad signature; --unverified takes it as it is and says so."""
         assert run(capsysbinary, signed / "s.vcon", "--rules", "pii")[0] == 2
@@ -197,6 +250,8 @@ class TestRefused:
             (["a.vcon"], "redaction-rules-missing"),
             (["a.vcon", "--rules", "pi"], "redaction-profile-unknown"),
             (["a.vcon", "--rules", "none.toml"], "redaction-rules-unreadable"),
+            (["a.vcon", "--rules", "typo.toml"], "redaction-path-unknown"),
+            (["a.vcon", "--rules", "structure.toml"], "redaction-path-structure"),
             (["gone.vcon", "--rules", "pii"], "file-missing"),
             (["a.vcon", "--rules", "pii", "--json"], "out-missing"),
             (["a.vcon", "--rules", "pii", "--out", "a.vcon"], "file-exists"),
@@ -216,6 +271,8 @@ class TestRefused:
         monkeypatch.chdir(folder)
         (folder / "junk").write_bytes(b"\xff\x00")
         (folder / "short").write_bytes(b"x")
+        (folder / "typo.toml").write_text(RULES.replace("/subject", "/partys/*/name"))
+        (folder / "structure.toml").write_text(RULES.replace("/subject", "/parties/*/type"))
         (folder / "jwe").write_text('{"ciphertext":"AA","recipients":[{}],"iv":"AA","tag":"AA"}')
         (folder / "unknown.vcon").write_bytes(text(vcon(invocation(), extensions=["x", "tool-invocation"])))
         big = vcon(invocation(encoding="json", mediatype="application/json", body={"id": 2**60}))
@@ -230,6 +287,23 @@ class TestRefused:
         told += printed
         assert code in told
         assert "next" in told or "hint" in told
+
+    def test_unknown_profile_is_named(self, capsysbinary, folder):
+        """Of several rules the one that is not known is named."""
+        code, _, told = run(capsysbinary, folder / "a.vcon", "--rules", "pii", "--rules", "pi")
+        assert code == 2
+        assert "'pi'" in told
+
+    def test_slip_in_a_path(self, capsysbinary, folder):
+        """A path that can never fit is refused with file, rule and what was probably meant; nothing is written."""
+        (folder / "typo.toml").write_text(RULES + RULES.replace("/subject", "/partys/*/name"))
+        out = folder / "b.vcon"
+        code, printed, told = run(
+            capsysbinary, folder / "a.vcon", "--rules", folder / "typo.toml", "--out", out
+        )
+        assert (code, printed, out.exists()) == (2, "", False)
+        assert "did you mean /parties/*/name?" in told
+        assert "typo.toml:4 at /rule/1/path" in told
 
     def test_unknown_extension_allowed(self, capsysbinary, folder):
         """An unknown extension can be allowed by name; its members do not come along."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,24 +11,36 @@ import typer
 
 from onrecord.base.errors import MalformedError, UsageError
 from onrecord.base.findings import Finding
-from onrecord.cli.files import OutOption, read_file, require_new, require_out, write_file
+from onrecord.cli.files import OutOption, ReportOption, read_file, require_new, require_out, write_file
 from onrecord.cli.findings import print_findings
-from onrecord.cli.output import ConfigOption, JsonOption, emit, exit_with, json_text, note, visible
-from onrecord.cli.sources import open_source, placed
-from onrecord.cli.trust import AnchorOption, AtOption, ChainOption, ChainProfile, time_of
+from onrecord.cli.output import (
+    ConfigOption,
+    JsonOption,
+    emit,
+    error_console,
+    exit_with,
+    json_text,
+    note,
+    visible,
+)
+from onrecord.cli.places import places
+from onrecord.cli.sources import UnverifiedOption, open_source, placed
+from onrecord.cli.trust import AnchorOption, AtOption, ChainOption, ChainProfile, CrlOption, time_of
 from onrecord.record.checks.checker import check
 from onrecord.record.redaction import PROFILES, Redaction, Rules, compare, redact
 from onrecord.record.redaction.rules import is_file_name, profile_text
 from onrecord.record.vcon.model import Vcon
 
-SHOWN_PLACES: Final = 3
-"""Places named for each rule and each code; the report has them all."""
+SHOWN_IDLE: Final = 20
+"""Rules without effect that are named on the screen; the report in JSON has them all."""
 
 
 def command(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="A vCon; - is standard input.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="A vCon; - is standard input.", show_default=False, readable=False
+        ),
     ] = None,
     rules: Annotated[
         list[str] | None,
@@ -41,15 +52,7 @@ def command(
         ),
     ] = None,
     out: OutOption = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report",
-            metavar="FILE",
-            help="Write the report, as JSON, to this new file.",
-            show_default=False,
-        ),
-    ] = None,
+    report: ReportOption = None,
     prove: Annotated[
         bool,
         typer.Option(
@@ -74,7 +77,8 @@ def command(
         typer.Option(
             "--allow-extension",
             metavar="NAME",
-            help="Go on although this extension is not known; its members are left out.",
+            help="Go on although this extension is not known; its members are left out; "
+            "may be given several times.",
             show_default=False,
         ),
     ] = None,
@@ -120,9 +124,8 @@ def command(
     anchor: AnchorOption = None,
     at: AtOption = None,
     chain: ChainOption = ChainProfile.STRICT,
-    unverified: Annotated[
-        bool, typer.Option("--unverified", help="Take a signed vCon as it is, without verifying it.")
-    ] = False,
+    crl: CrlOption = None,
+    unverified: UnverifiedOption = False,
     show: Annotated[
         str | None,
         typer.Option(
@@ -153,7 +156,8 @@ def command(
         anchors=anchor or (),
         at=time_of(at, "--at"),
         chain=chain.value,
-        unverified=unverified or compare_with is not None,
+        crls=crl or (),
+        unverified=unverified or (compare_with is not None and not anchor),
         config=config,
     )
     assert form.payload is not None
@@ -183,7 +187,7 @@ def command(
         "out": None if out is None or (prove and not verdict.is_good) else str(out),
         "form": form.kind,
         **redaction.report.to_json(),
-        "proven": verdict.is_good if prove else None,
+        "proven": verdict.is_good if prove and not (verdict.is_good and _is_untouched(redaction)) else None,
         "findings": [finding.to_json() for finding in verdict.findings],
     }
     if verdict.is_good or not prove:
@@ -223,6 +227,11 @@ def _judge(source: bytes, vcon: Vcon, redaction: Redaction, result: bytes, *, pr
     return _Verdict(leaks + fresh + redaction.findings)
 
 
+def _is_untouched(redaction: Redaction) -> bool:
+    """Say whether nothing went: then there is nothing to prove."""
+    return not redaction.report.total and not redaction.report.not_understood
+
+
 def _rules(name: str) -> Rules:
     return Rules.load(Path(name)) if is_file_name(name) else Rules.named(name)
 
@@ -238,7 +247,7 @@ def _compare(file: Path, vcon: Vcon, other: Path, *, as_json: bool) -> int:
     if as_json:
         emit({"file": str(file), "redacted": str(other), "findings": [one.to_json() for one in findings]})
     elif findings:
-        _print_findings(findings)
+        print_findings(error_console(), findings)
     else:
         note(f"{visible(str(other))}: nothing that was taken out of {visible(str(file))} is in it elsewhere")
     return int(bool(findings))
@@ -246,40 +255,42 @@ def _compare(file: Path, vcon: Vcon, other: Path, *, as_json: bool) -> int:
 
 def _print(file: Path, redaction: Redaction, verdict: _Verdict, *, prove: bool) -> None:
     report = redaction.report
-    total = sum(report.counts.values())
-    note(f"{visible(str(file))}: {total} values taken out by {visible(report.rules)}")
+    note(f"{visible(str(file))}: {report.total} values taken out by {visible(report.rules)}")
     for rule, count in report.counts.items():
         changes = [change for change in report.changes if change.rule == rule]
-        places = _places([change.pointer for change in changes])
-        note(f"  {count:6} {changes[0].action if changes else '':11} {visible(rule)}: {places}")
+        where = places([change.pointer for change in changes])
+        note(f"  {count:6} {changes[0].action if changes else '':11} {visible(rule)}: {where}")
+    for rule in report.idle[:SHOWN_IDLE]:
+        note(f"  rule {visible(rule)} took out nothing")
+    if len(report.idle) > SHOWN_IDLE:
+        note(f"  and {len(report.idle) - SHOWN_IDLE} more rules took out nothing; --report names them")
     if report.not_understood:
         note("Not understood, so left out:")
         for code in dict.fromkeys(entry.code for entry in report.not_understood):
             pointers = [entry.pointer for entry in report.not_understood if entry.code == code]
-            note(f"  {len(pointers):6} {code}: {_places(pointers)}")
+            note(f"  {len(pointers):6} {code}: {places(pointers)}")
     if report.not_searched:
-        note(f"Binary content that stays and was not searched: {_places(report.not_searched)}")
+        note(f"Binary content that stays and was not searched: {places(report.not_searched)}")
     shown = [finding for finding in verdict.findings if finding.code != "redacted-unsigned"]
     if shown:
-        _print_findings(shown)
+        print_findings(error_console(), shown)
     if not verdict.is_good:
         if prove:
             note("onrecord: nothing was written, since the proof failed")
     elif prove:
-        note("Proven: nothing that was taken out is anywhere else in the result.")
+        note(_proof(redaction))
     note("What no redaction can undo:")
     for sentence in report.remains:
         note(f"  - {sentence}")
     note("The result is not signed; onrecord sign does that.")
 
 
-def _places(pointers: Sequence[str]) -> str:
-    shown = ", ".join(visible(pointer[:100]) or "(top)" for pointer in pointers[:SHOWN_PLACES])
-    more = len(pointers) - SHOWN_PLACES
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _print_findings(findings: Sequence[Finding]) -> None:
-    from rich.console import Console
-
-    print_findings(Console(file=sys.stderr, highlight=False), findings)
+def _proof(redaction: Redaction) -> str:
+    """Return what was proven: without a value taken out less than a person may think."""
+    if redaction.report.total:
+        return "Proven: nothing that was taken out is anywhere else in the result."
+    if redaction.report.not_understood:
+        return (
+            "No rule took out anything. What was not understood and left out is nowhere else in the result."
+        )
+    return "Nothing was taken out, so nothing is proven."

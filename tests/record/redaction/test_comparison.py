@@ -13,8 +13,8 @@ from onrecord.record.redaction import Rules, compare, redact
 from onrecord.record.redaction.comparison import MIN_REMOVED_CHARACTERS, removed_parts
 from onrecord.record.redaction.decoding import readings
 from support.data import shared_data
-from support.redaction import full, read
-from support.vcons import decision, invocation, vcon
+from support.redaction import full
+from support.vcons import decision, invocation, read, vcon
 
 SECRET = 'Müller said "no"\tto 4711'
 

@@ -10,7 +10,8 @@ from onrecord.record.redaction.expressions import (
     MAX_MATCH_CHARACTERS,
     compile_expression,
 )
-from onrecord.record.redaction.needles import LONG_CHARACTERS, Needles, fold
+from onrecord.record.redaction.folding import fold
+from onrecord.record.redaction.needles import LONG_CHARACTERS, Needles
 from onrecord.record.redaction.patterns import PATTERNS, mask, mask_with
 from onrecord.record.redaction.words import word_finder
 
@@ -209,3 +210,38 @@ class TestWords:
     def test_inside(self):
         """A long word is found inside of a longer one."""
         assert mask_with("xhummingbirdx", [word_finder(["Hummingbird"], label="x")])[0] == "x[x removed]x"
+
+
+class TestCost:
+    @pytest.mark.parametrize(
+        "expression",
+        [
+            r"\w{0,69}\w{0,69}!",
+            r"\w{0,60}\w{0,60}\w{900}!",
+            r"(?:a|a){11}!",
+            r"(?:(?:(?:(?=a|$){1000}){1000}){1000})b",
+            r"(?:(?:(?:(?:){1000}){1000}){1000})b",
+            r"[^a]{0,80}A{0,80}!",
+            r"(\w{1,9})\1",
+        ],
+    )
+    def test_slow(self, expression):
+        """Repeats in a row, long ends after them, and repeats of nothing are refused at once."""
+        with pytest.raises(UsageError) as refused:
+            compile_expression(expression, label="x")
+        assert refused.value.code == "redaction-pattern-slow"
+
+    @pytest.mark.parametrize(
+        ("expression", "text"),
+        [
+            (r"\w{1,900}@\w{1,900}\.com", "ana@example.com"),
+            (r"(?:\w{1,20} ){1,3}\w!", "to be or b!"),
+            (r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}", "DE00 1234 5678 9012"),
+            (r"(?:[0-9a-f]{4}-){7}[0-9a-f]{4}", "-".join(["00ff"] * 8)),
+        ],
+    )
+    def test_quick(self, expression, text):
+        """A character that a repeat cannot match ends it, so such expressions are taken."""
+        assert [(part.start, part.end) for part in compile_expression(expression, label="x")(text)] == [
+            (0, len(text))
+        ]

@@ -1,5 +1,6 @@
 """Rule files and profiles: what is read, and that every mistake is named with its place."""
 
+import os
 import tomllib
 
 import pytest
@@ -122,6 +123,27 @@ class TestFiles:
         assert refused.value.code == "redaction-rules-invalid"
         with pytest.raises(UsageError) as refused:
             load(tmp_path, 'extends = ["gone.toml"]')
+        assert refused.value.code == "redaction-rules-unreadable"
+
+    def test_many_files(self, tmp_path):
+        """A few files that extend each other many times over are refused, not read for ever."""
+        for level in range(1, 8):
+            load(tmp_path, '[[rule]]\npattern = "email"', f"e{level}.toml")
+        for level in range(1, 7):
+            (tmp_path / f"e{level}.toml").write_text(f"extends = {[f'e{level + 1}.toml'] * 6}")
+        with pytest.raises(UsageError) as refused:
+            Rules.load(tmp_path / "e1.toml")
+        assert refused.value.code == "redaction-rules-invalid"
+
+    @pytest.mark.parametrize("name", ["fifo.toml", "/dev/zero"])
+    def test_no_regular_file(self, tmp_path, name):
+        """A pipe or a device is refused, named by hand or by another file, and is not waited for."""
+        os.mkfifo(tmp_path / "fifo.toml")
+        with pytest.raises(UsageError) as refused:
+            load(tmp_path, f'extends = ["{name}"]')
+        assert refused.value.code == "redaction-rules-unreadable"
+        with pytest.raises(UsageError) as refused:
+            Rules.load(tmp_path / name)
         assert refused.value.code == "redaction-rules-unreadable"
 
     @given(st.text('[]rule="pathction\n/*.{}#1', max_size=60))

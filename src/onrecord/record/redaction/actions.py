@@ -28,6 +28,12 @@ JOIN_LABEL: Final = "id"
 SAYS_NOTHING: Final = frozenset(["", "anonymous", "!host"])
 """Values that name nobody, and that consumers know: no pseudonym makes them better."""
 
+BODY_DEPTH: Final = 3
+"""Steps of a pointer to a body, like /dialog/0/body."""
+
+_WHOLE_BODIES: Final = frozenset(["remove", "null", "commit"])
+"""Actions after which no part of a body is left, so that its hash may stay (record.md D-20)."""
+
 _NULL_STANDS: Final = frozenset(["input", "output"])
 _LEFT_OUT: Final = frozenset(["content"])
 _NO_TEXT: Final = frozenset(["url", "did", "content-hash"])
@@ -51,8 +57,13 @@ class Actions:
         }
 
     def apply(self, place: Place, rule: Rule) -> int:
-        """Do what the rule says."""
-        return self._by_name[rule.action](place, rule)
+        """Do what the rule says. The hash of a body that was changed goes: what is missing could be guessed with it."""
+        is_body = place.key == "body" and place.shape.name == "body" and place.owner is place.element
+        size = len(_content(place.owner)) if is_body else 0
+        count = self._by_name[rule.action](place, rule)
+        if count and not (is_body and rule.action in _WHOLE_BODIES and size >= MIN_COMMITTED_BYTES):
+            forget_hash(place)
+        return count
 
     def _placeholder(self, place: Place, rule: Rule) -> int:
         if place.element is None or place.value is not place.element or not place.element:
@@ -166,12 +177,28 @@ class Actions:
             return self._null(place, rule)
         data = _content(owner)
         self._remove(place, rule)
-        if len(data) >= MIN_COMMITTED_BYTES and owner.get("content_hash") is None:
+        if len(data) >= MIN_COMMITTED_BYTES:
+            _forget_hashes(owner)
             owner["content_hash"] = str(ContentHash.of(data))
         return 1
 
 
 _WHOLE: Final = Rule(name="", action="remove", path=(), where={}, unless={})
+
+
+def forget_hash(place: Place) -> None:
+    """Take out the hash of the body that a place is, or is a part of: it is no longer the hash of what stands there."""
+    if (
+        place.element is not None
+        and place.pointer.endswith("/body")
+        and place.pointer.count("/") == BODY_DEPTH
+    ):
+        _forget_hashes(place.element)
+
+
+def _forget_hashes(owner: dict[str, Any]) -> None:
+    for name in ("content_hash", "alg", "signature"):
+        owner.pop(name, None)
 
 
 def _forget_encoding(owner: dict[str, Any]) -> None:

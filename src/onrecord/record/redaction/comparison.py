@@ -6,6 +6,7 @@ Source: record.md PR-12, 6.11.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -14,16 +15,20 @@ from onrecord.record.checks.collector import Collector
 from onrecord.record.instances import REPLACED
 from onrecord.record.redaction.actions import SAYS_NOTHING
 from onrecord.record.redaction.decoding import readings
-from onrecord.record.redaction.needles import Needles, fold
+from onrecord.record.redaction.folding import fold
+from onrecord.record.redaction.needles import Needles
 from onrecord.record.redaction.places import Place, root
 from onrecord.record.redaction.shapes import FREE, INDEXED, Shape
-from onrecord.record.redaction.texts import text_of_body
+from onrecord.record.redaction.texts import MAX_NUMBER, text_of_body
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.model import Vcon
 from onrecord.record.vcon.pointers import step
 
 MIN_REMOVED_CHARACTERS: Final = 8
 """Length from which on a removed text must not occur elsewhere (record.md PR-12). Shorter ones occur by chance."""
+
+MIN_LONG_NUMBER: Final = 10 ** (MIN_REMOVED_CHARACTERS - 1)
+"""Numbers from here on have as many digits as a removed text has characters."""
 
 LABELS: Final = frozenset(
     [
@@ -54,8 +59,17 @@ LABELS: Final = frozenset(
 """Members whose values many objects share. The same label at another object is no leak, inside of a text it is."""
 
 _MARK: Final = re.compile(r"\[[^\[\]\n]{1,80}\]")
+_OWN_MARK: Final = re.compile(
+    r"\[(?:redacted|[a-z0-9-]{1,40} removed|credential (?:removed|replaced: [a-z0-9_-]{1,40}))\]", re.ASCII
+)
+"""What redaction leaves, so that it is nothing that was taken out: other texts in brackets are."""
+
 _TYPE_NAMES: Final = frozenset(["type", "role", "kind", "mimeType", "mime_type", "media_type"])
 """Members of free content that say what an object is; their words recur."""
+
+_TYPE_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9._+/-]{0,39}", re.ASCII)
+_MEMBER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}", re.ASCII)
+"""Names of members as programs write them. Such a name recurs in other objects, which is no leak."""
 
 
 def compare(original: Vcon, redacted: Vcon) -> tuple[Finding, ...]:
@@ -63,8 +77,9 @@ def compare(original: Vcon, redacted: Vcon) -> tuple[Finding, ...]:
 
     Every text of 8 or more characters that is in the original and not at the same place of the redacted vCon counts
     as removed, also the parts between what is left of a text. None may occur elsewhere in the redacted one, in either
-    case, or written with JSON or URL escapes, or in base64. A pointer of a leak is the place where the text still
-    stands; `data` names the place it was removed from.
+    case, with accents or without, as a number, behind escapes, in base64, hexadecimal or gzip, nor in what the
+    reference to the original says. A pointer of a leak is the place where the text still stands; `data` names the
+    place it was removed from.
     """
     collector = Collector()
     with paused_collection(len(original.raw or b"") + len(redacted.raw or b"")):
@@ -111,11 +126,16 @@ _CHANGED_WITH_CONTENT: Final = frozenset(
 
 
 class _Removed:
-    """The texts that are in the original and not at their place in the redacted vCon, folded, with where they were."""
+    """The texts that are in the original and not at their place in the redacted vCon, folded, with where they were.
+
+    Labels are no leak at another object if they went with their whole object, nor are names of members as such.
+    """
 
     def __init__(self) -> None:
         self.places: dict[str, str] = {}
         self.not_labels: set[str] = set()
+        self.not_names: set[str] = set()
+        self.names: Counter[str] = Counter()
 
     def collect(self, original: Mapping[str, Any], redacted: Mapping[str, Any]) -> None:
         """Go through both at once."""
@@ -132,9 +152,10 @@ class _Removed:
                 items = new if type(new) is list else ()
                 for index, child in enumerate(place.children()):
                     work.append((child, items[index] if index < len(items) else None))
-            elif type(old) is str and not place.shape.is_structure:
-                for part in self._parts(place, old, new):
-                    self._add(part, place)
+            elif type(old) is str and (not place.shape.is_structure or place.shape.may_hide(old)):
+                self._text(old, new, place)
+            elif type(old) is int and place.shape.is_free:
+                self._add(str(old) if abs(old) < MAX_NUMBER else "", place)
 
     def _members(self, place: Place, old: dict[str, Any], new: Any, work: list[tuple[Place, Any]]) -> None:
         members = new if type(new) is dict else {}
@@ -149,11 +170,13 @@ class _Removed:
                     text_of_body(members) if place.shape.has_encoded_body(members) else members.get("body")
                 )
                 if text is not None and text != after:
-                    for part in removed_parts(text, after):
-                        self._add(part, child)
+                    self._text(text, after, child)
             if place.shape.is_free and name not in members:
                 renamed.append(child)
-                self._add(name, child)
+                self._add(name, child, is_name=True)
+            elif child.shape.name in LABELS and not members:
+                for label in child.value if type(child.value) is list else (child.value,):
+                    self._add(label, child, is_label=True)
             else:
                 work.append((child, members.get(name)))
         if renamed:
@@ -161,24 +184,45 @@ class _Removed:
 
     def _add_renamed(self, places: list[Place], values: list[Any]) -> None:
         """Add the texts below members that are gone, but not those below one that came instead, with a masked name."""
-        still = {text for _, text in _texts(Place([values], 0, FREE, ""))}
+        still = {text for _, text, _ in _texts(Place([values], 0, FREE, ""))}
         for place in places:
-            for inner, text in _texts(place):
-                if text not in still and inner.key not in _TYPE_NAMES:
-                    self._add(text, place)
+            for inner, text, is_name in _texts(place):
+                if text not in still and (is_name or not _says_type(inner, text)):
+                    self._add(text, place, is_name=is_name)
 
-    def _parts(self, place: Place, old: str, new: Any) -> Iterator[str]:
-        if place.shape.is_free and not place.shape.name and place.key in _TYPE_NAMES:
+    def _text(self, old: str, new: Any, place: Place) -> None:
+        """Add what is missing of a text. Where all that is missing is short, the text as it was is what is searched."""
+        if _says_type(place, old):
             return
-        yield from removed_parts(old, new)
+        parts = list(removed_parts(old, new))
+        if all(len(fold(part)) < MIN_REMOVED_CHARACTERS for part in parts):
+            parts.append(old)
+        for part in parts:
+            self._add(part, place)
 
-    def _add(self, text: str, place: Place) -> None:
-        if len(text) < MIN_REMOVED_CHARACTERS or text in SAYS_NOTHING or _MARK.fullmatch(text):
+    def _add(self, text: Any, place: Place, *, is_label: bool = False, is_name: bool = False) -> None:
+        if type(text) is not str or text in SAYS_NOTHING or _OWN_MARK.fullmatch(text):
             return
         folded = fold(text)
+        if len(folded) < MIN_REMOVED_CHARACTERS:
+            return
         self.places.setdefault(folded, place.pointer)
-        if place.shape.name not in LABELS:
+        if not is_label:
             self.not_labels.add(folded)
+        if is_name and _MEMBER_NAME.fullmatch(text) is not None:
+            self.names[folded] += 1
+        else:
+            self.not_names.add(folded)
+
+
+def _says_type(place: Place, text: str) -> bool:
+    """Say whether a text of free content is a word that says what an object is."""
+    return (
+        place.shape.is_free
+        and not place.shape.name
+        and place.key in _TYPE_NAMES
+        and _TYPE_WORD.fullmatch(text) is not None
+    )
 
 
 def removed_parts(old: str, new: Any) -> Iterator[str]:
@@ -214,16 +258,21 @@ def _check_leaks(redacted: Mapping[str, Any], removed: _Removed, collector: Coll
     needles = Needles(removed.places, shortest=MIN_REMOVED_CHARACTERS)
     if not needles:
         return
-    rest = {name: value for name, value in redacted.items() if name not in REPLACED}
-    for place, text in _texts(root(rest)):
+    searched = list(_texts(root(_without_identity(redacted))))
+    common = {name for name, count in removed.names.items() if count > 1}
+    common.update(fold(text) for _, text, is_name in searched if is_name)
+    for place, text, is_name in searched:
         is_label = place.shape.name in LABELS
         for form, reading in readings(text):
             told: set[str] = set()
+            size = len(fold(reading)) if is_label or is_name else 0
             for hit in needles.find(reading):
                 if hit.text in told:
                     continue
                 told.add(hit.text)
-                if is_label and len(hit.text) == len(reading) and hit.text not in removed.not_labels:
+                if is_label and len(hit.text) == size and hit.text not in removed.not_labels:
+                    continue
+                if hit.text not in removed.not_names and (is_name or hit.text in common):
                     continue
                 data: dict[str, Any] = {
                     "removed_from": removed.places[hit.text],
@@ -233,26 +282,40 @@ def _check_leaks(redacted: Mapping[str, Any], removed: _Removed, collector: Coll
                 collector.add("redaction-leak", place.pointer, data=data)
 
 
-def _texts(start: Place) -> Iterator[tuple[Place, str]]:
-    """Yield every text that is no structure, with member names of free content."""
+def _texts(start: Place) -> Iterator[tuple[Place, str, bool]]:
+    """Yield every text that is no plain structure, also numbers and member names of free content; true marks names."""
     work = [start]
     while work:
         place = work.pop()
-        value = place.value
+        value, shape = place.value, place.shape
         if type(value) is str:
-            if not place.shape.is_structure:
-                yield place, value
+            if not shape.is_structure or shape.may_hide(value):
+                yield place, value, False
+        elif type(value) is int and shape.is_free:
+            if MIN_LONG_NUMBER <= abs(value) < MAX_NUMBER:
+                yield place, str(value), False
         elif type(value) in (dict, list):
             if type(value) is dict:
-                if place.shape.is_free:
+                if shape.is_free or not shape.table:
                     for name in value:
-                        yield place, name
-                if place.shape.has_encoded_body(value):
+                        yield place, name, True
+                if shape.has_encoded_body(value):
                     text = text_of_body(value)
                     if text is not None:
                         decoded = place.child("body")
                         assert decoded is not None
-                        yield decoded, text
+                        yield decoded, text, False
                         work.extend(child for child in place.children() if child.key != "body")
                         continue
             work.extend(place.children())
+
+
+def _without_identity(redacted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members without uuid and dates; of the reference to the original, what says more than its uuid."""
+    rest: dict[str, Any] = {}
+    for name, value in redacted.items():
+        if name not in REPLACED:
+            rest[name] = value
+        elif type(value) is dict:
+            rest[name] = {key: item for key, item in value.items() if key != "uuid"}
+    return rest

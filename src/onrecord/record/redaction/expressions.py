@@ -27,7 +27,7 @@ MAX_MATCH_CHARACTERS: Final = 512
 """Longest match that is found whole wherever it stands. A longer one is replaced in pieces, or from where it fits."""
 
 MAX_WORK: Final = 5_000
-"""Steps at one place of a text. Names, numbers and words need fewer; nested repeats, and repeats in a row, need more."""
+"""Steps at one place of a text. Names, numbers and words need fewer; repeats in repeats or in a row need more."""
 
 MAX_EXPRESSION_CHARACTERS: Final = 1_000
 """Length of an expression. Longer ones are lists, for which there is `words`."""
@@ -85,17 +85,67 @@ class Cost(NamedTuple):
 _STEP: Final = Cost(1, 1)
 _TOO_MUCH: Final = Cost(MAX_WORK + 1, MAX_WORK + 1)
 _REPEATS: Final = frozenset(["MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"])
+_CATEGORIES: Final = {
+    "CATEGORY_WORD": re.compile(r"\w"),
+    "CATEGORY_NOT_WORD": re.compile(r"\W"),
+    "CATEGORY_DIGIT": re.compile(r"\d"),
+    "CATEGORY_NOT_DIGIT": re.compile(r"\D"),
+    "CATEGORY_SPACE": re.compile(r"\s"),
+    "CATEGORY_NOT_SPACE": re.compile(r"\S"),
+}
+ASCII_END: Final = 0x80
+"""Beyond ASCII, letters of either case are not told apart here."""
+
 _ASSERTIONS: Final = frozenset(["ASSERT", "ASSERT_NOT"])
 
 
 def cost_of(items: Any) -> Cost:
     """Return what a parsed expression can cost: each part is tried once for every way to match those before it."""
     ways, work = 1, 0
+    repeated: Any = None
+    ways_before = 1
     for operator, argument in items:
         part = _cost_of_one(str(operator), argument)
         work = min(work + ways * part.work, MAX_WORK + 1)
-        ways = min(ways * part.ways, MAX_WORK + 1)
+        if str(operator) == "LITERAL" and repeated is not None and not _admits(repeated, argument):
+            ways = ways_before  # only the end of the repeat can come before this character
+        else:
+            ways_before = ways
+            ways = min(ways * part.ways, MAX_WORK + 1)
+        repeated = _repeated_set(str(operator), argument)
     return Cost(ways, work)
+
+
+def _repeated_set(operator: str, argument: Any) -> Any:
+    """Return the one set of characters that is repeated, None for any other part."""
+    if operator not in _REPEATS or len(argument[2]) != 1:
+        return None
+    inner, members = argument[2][0]
+    if str(inner) == "LITERAL":
+        return [(inner, members)]
+    return members if str(inner) == "IN" else None
+
+
+def _admits(members: Any, code: int) -> bool:
+    """Say whether a set of characters may hold a character, in either case. What is not plain counts as yes."""
+    if code >= ASCII_END:
+        return True
+    negated = any(str(operator) == "NEGATE" for operator, _ in members)
+    codes = {code} if negated else {code, ord(chr(code).lower()), ord(chr(code).upper())}
+    found = False
+    for operator, argument in members:
+        name = str(operator)
+        if name == "NEGATE":
+            continue
+        if name == "LITERAL" and argument < ASCII_END:
+            found = found or argument in codes
+        elif name == "RANGE" and argument[1] < ASCII_END:
+            found = found or any(argument[0] <= one <= argument[1] for one in codes)
+        elif name == "CATEGORY" and str(argument) in _CATEGORIES:
+            found = found or _CATEGORIES[str(argument)].match(chr(code)) is not None
+        else:
+            return True
+    return not found if negated else found
 
 
 def _cost_of_one(operator: str, argument: Any) -> Cost:

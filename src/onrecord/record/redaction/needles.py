@@ -4,14 +4,16 @@
     >>> [(hit.start, hit.end, hit.text) for hit in needles.find("ana silva asked about heron-7")]
     [(0, 9, 'ana silva'), (22, 29, 'heron-7')]
 
-Letters count as equal in either case. Time is linear in the texts: each place of a text is looked up once, and what
-comparing long texts may cost in all has a bound.
+Letters count as equal in either case, with accents and without (see `folding`). Time is linear in the texts: each
+place of a text is looked up once, and what comparing long texts may cost in all has a bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
+
+from onrecord.record.redaction.folding import Folded, fold, folded
 
 LONG_CHARACTERS: Final = 64
 """From this length on a text is looked up by its beginning and then compared."""
@@ -22,23 +24,16 @@ microsecond."""
 
 
 class Hit(NamedTuple):
-    """A place where a searched text stands: from `start` to before `end`. `text` is in the folded form.
+    """A place where a searched text stands: from `start` to before `end`.
 
-    `is_whole` is false if only its beginning was compared, because the texts are made to take long.
+    `text` is in the folded form, whose length may be another. `is_whole` is false if only its beginning was compared,
+    because the texts are made to take long.
     """
 
     start: int
     end: int
     text: str
     is_whole: bool = True
-
-
-def fold(text: str) -> str:
-    """Return a text in lower case, with every character in its place."""
-    lower = text.lower()
-    if len(lower) == len(text):
-        return lower
-    return "".join(one if len(one) == 1 else char for char in text for one in (char.lower(),))
 
 
 class Needles:
@@ -73,25 +68,28 @@ class Needles:
     def find(self, text: str) -> Iterator[Hit]:
         """Yield the hits in a text by their start, longest first."""
         head, known = self._head, self._lengths
-        if not known or len(text) < head:
+        if not known:
             return
-        folded = fold(text)
-        self._work += len(folded) * WORK_FACTOR
-        for start in range(len(folded) - head + 1):
-            lengths = known.get(folded[start : start + head])
+        searched = folded(text)
+        inside = searched.text
+        self._work += len(inside) * WORK_FACTOR
+        for start in range(len(inside) - head + 1):
+            lengths = known.get(inside[start : start + head])
             if lengths is not None:
                 for length in lengths:
-                    part = folded[start : start + length]
+                    part = inside[start : start + length]
+                    if len(part) < length:
+                        continue
                     if length == LONG_CHARACTERS:
-                        yield from self._find_long(folded, start, part)
+                        yield from self._find_long(searched, start, part)
                     elif part in self._short:
-                        yield Hit(start, start + length, part)
+                        yield Hit(*searched.place(start, start + length), part)
 
-    def _find_long(self, folded: str, start: int, part: str) -> Iterator[Hit]:
+    def _find_long(self, searched: Folded, start: int, part: str) -> Iterator[Hit]:
         for text in self._long.get(part, ()):
             if self._work <= 0:
-                yield Hit(start, start + len(part), text, is_whole=False)
+                yield Hit(*searched.place(start, start + len(part)), text, is_whole=False)
                 return
             self._work -= len(text)
-            if folded.startswith(text, start):
-                yield Hit(start, start + len(text), text)
+            if searched.text.startswith(text, start):
+                yield Hit(*searched.place(start, start + len(text)), text)

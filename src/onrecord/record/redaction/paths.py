@@ -68,6 +68,18 @@ def parse_path(text: str) -> Path:
     return path
 
 
+def written(path: Path) -> str:
+    """Return a path as a pointer with wildcards.
+
+    >>> written(parse_path("$.dialog[*]['a/b']"))
+    '/dialog/*/a~1b'
+    """
+    names = [
+        step.replace("~", "~0").replace("/", "~1") if isinstance(step, str) else str(step) for step in path
+    ]
+    return "".join(f"/{name}" for name in names)
+
+
 def _pointer(text: str) -> Path:
     steps: list[Step] = []
     for part in text[1:].split("/"):

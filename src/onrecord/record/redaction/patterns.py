@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from onrecord.record.credentials import MARK as CREDENTIAL_MARK
 from onrecord.record.credentials import spans as credential_spans
+from onrecord.record.redaction.folding import plain
 
 MARK: Final = "[{} removed]"
 """What stands in place of a text that a pattern found; {} is the name of the pattern."""
@@ -35,7 +36,10 @@ class Found(NamedTuple):
 Finder = Callable[[str], Iterator[Found]]
 
 _EMAIL_HEAD: Final = re.compile(r"[^\s@<>()\[\]\"',;:\\]{1,64}\Z")
-_EMAIL_TAIL: Final = re.compile(r"(?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_][\w-]{0,62}")
+_QUOTED_HEAD: Final = re.compile(r'"[^"\\\n]{1,64}"\Z')
+_EMAIL_TAIL: Final = re.compile(
+    r"(?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_][\w-]{0,62}|\[(?:\d{1,3}\.){3}\d{1,3}\]|\[IPv6:[0-9A-Fa-f:.]{2,45}\]"
+)
 _MAX_EMAIL_HEAD: Final = 64
 
 _TELEPHONE: Final = re.compile(
@@ -60,7 +64,7 @@ _IPV4: Final = re.compile(
     re.ASCII,
 )
 _IPV6: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{0,5}:[0-9A-Fa-f:]{1,34}(?![\w:])", re.ASCII)
-_CARD: Final = re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])", re.ASCII)
+_CARD: Final = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12,18}(?![\w-])", re.ASCII)
 
 
 def _credentials(text: str) -> Iterator[Found]:
@@ -74,6 +78,8 @@ def _emails(text: str) -> Iterator[Found]:
     while at >= 0:
         following = at + 1
         head = _EMAIL_HEAD.search(text, max(done, at - _MAX_EMAIL_HEAD), at)
+        if head is None and text[at - 1 : at] == '"':
+            head = _QUOTED_HEAD.search(text, max(done, at - _MAX_EMAIL_HEAD - 2), at)
         tail = _EMAIL_TAIL.match(text, following)
         if head is not None and tail is not None:
             following = done = tail.end()
@@ -143,9 +149,18 @@ def mask(text: str, names: Iterable[str]) -> tuple[str, int]:
 def mask_with(text: str, finders: Sequence[Finder]) -> tuple[str, int]:
     """Return a text with what the finders find replaced, and how many places there were.
 
-    Where two overlap, the one that begins first counts, and its replacement covers both.
+    Where two overlap, the one that begins first counts, and its replacement covers both. Unseen characters, and wide or
+    foreign forms of letters and digits, hide nothing.
     """
     found = [part for finder in finders for part in finder(text)]
+    simple = plain(text)
+    if simple.text != text:
+        found += [
+            Found(*simple.place(part.start, part.end), part.mark)
+            for finder in finders
+            for part in finder(simple.text)
+            if part.start < part.end
+        ]
     if not found:
         return text, 0
     found.sort(key=lambda part: (part.start, -part.end))

@@ -24,7 +24,7 @@ class Place:
     key: Any
     shape: Shape
     pointer: str
-    element: Mapping[str, Any] | None = None
+    element: dict[str, Any] | None = None
 
     @property
     def value(self) -> Any:
@@ -58,12 +58,12 @@ class Place:
                 yield self._element(value, index, shape)
 
     def searched_children(self) -> Iterator[Place]:
-        """Yield the members or elements that are no structure."""
+        """Yield the members or elements that are no structure, or may hide something in the shape of one."""
         value, shape = self.value, self.shape
         if type(value) is dict:
             for name in list(value):
                 member = shape.member(name)
-                if member is None or not member.is_structure:
+                if member is None or not member.is_structure or member.may_hide(value[name]):
                     yield self._member(value, name, shape)
         else:
             yield from self.children()

@@ -21,8 +21,9 @@ from onrecord.base.dates import SYSTEM_CLOCK, Clock
 from onrecord.base.errors import MalformedError, UsageError, Where
 from onrecord.base.findings import Finding
 from onrecord.record.checks.collector import Collector
-from onrecord.record.instances import new_identity, prior_name, written
+from onrecord.record.instances import new_identity, prior_name
 from onrecord.record.redaction.actions import Actions, as_text
+from onrecord.record.redaction.folding import is_unspaced
 from onrecord.record.redaction.paths import DEEP, Path
 from onrecord.record.redaction.patterns import MARK as PART_MARK
 from onrecord.record.redaction.places import Place, holders, root, select
@@ -34,16 +35,15 @@ from onrecord.record.redaction.searching import TextSearch
 from onrecord.record.redaction.shapes import INDEXED
 from onrecord.record.redaction.texts import MARK, TextRewriter
 from onrecord.record.redaction.understanding import Understanding
-from onrecord.record.redaction.words import Replacer
+from onrecord.record.redaction.words import EITHER_CASE_FROM, SHORTEST, Replacer, words_of_name
 from onrecord.record.vcon.event_types import SUPPORTED_EXTENSIONS
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.model import Vcon
 from onrecord.record.vcon.versions import unsupported_critical
 
 MIN_NAME_CHARACTERS: Final = 3
-"""Shortest word of a value that is taken out of other texts; shorter ones are syllables."""
+"""Shortest value that is taken out of other texts; shorter ones are syllables, but where a sign is a word."""
 
-_WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
 _CONTENT_HASH: Final = re.compile(r"[a-z0-9]+-[A-Za-z0-9_-]+", re.ASCII)
 
 
@@ -61,7 +61,7 @@ class Redaction:
 
     def to_bytes(self) -> bytes:
         """Return the text of the redacted vCon. Raises `MalformedError` with code "not-canonical"."""
-        return written(self.vcon)
+        return self.vcon.to_bytes()
 
 
 def redact(
@@ -202,10 +202,12 @@ class _Run:
         top = root(members)
         texts: list[Rule] = []
         for rule in self._rules.rules:
-            if rule.finders or rule.has_credentials:
+            if rule.is_search:
                 texts.append(rule)
             else:
+                before = self._report.total
                 self._apply(top, rule)
+                self._tell_if_idle(rule, before)
         self._apply_texts(top, texts)
         self._count_kept(members)
         return members
@@ -223,6 +225,10 @@ class _Run:
                 self._apply_here(place, rule)
         if rule.action == "keep":
             self._holders = holders(top, self._handled)
+
+    def _tell_if_idle(self, rule: Rule, before: int) -> None:
+        if rule.is_own and rule.action != "keep" and self._report.total == before:
+            self._report.took_nothing(rule.name)
 
     def _apply_here(self, place: Place, rule: Rule) -> None:
         if rule.action != "keep":
@@ -245,7 +251,9 @@ class _Run:
         """Remember what was taken out, to take it out of other texts too."""
         label = rule.label or place.shape.name or "value"
         for text in texts:
-            if len(text) < MIN_NAME_CHARACTERS:
+            if len(text) < MIN_NAME_CHARACTERS and not (
+                len(text) >= SHORTEST and (rule.everywhere == "words" or all(map(is_unspaced, text)))
+            ):
                 continue
             if rule.action == "pseudonym":
                 mark = self.pseudonyms.numbered(label, text)
@@ -253,14 +261,14 @@ class _Run:
                 mark = self.pseudonyms.random(text)
             else:
                 mark = PART_MARK.format(label)
-            self._gone.setdefault(text, mark)
+            if rule.everywhere != "words" or len(text) >= EITHER_CASE_FROM or all(map(is_unspaced, text)):
+                self._gone.setdefault(text, mark)
             if rule.everywhere == "words":
-                for word in _WORD.findall(text):
-                    if len(word) >= MIN_NAME_CHARACTERS:
-                        self._gone_words.setdefault(word, mark)
+                for word in words_of_name(text):
+                    self._gone_words.setdefault(word, mark)
 
     def _apply_texts(self, top: Place, texts: Sequence[Rule]) -> None:
-        everywhere = Replacer(self._gone, exact=self._gone_words)
+        everywhere = Replacer(self._gone, names=self._gone_words)
         if everywhere:
             rewriter = TextRewriter([everywhere.find], has_credentials=False)
             TextSearch(rewriter, "everywhere", self._report, self._handled, self.pseudonyms).run([top])
@@ -275,7 +283,9 @@ class _Run:
                 where=rule.where,
                 unless=rule.unless,
             )
+            before = self._report.total
             search.run(select(top, rule.path[:-1] if rule.path[-1:] == _EVERY else rule.path))
+            self._tell_if_idle(rule, before)
 
     def _count_kept(self, members: Mapping[str, Any]) -> None:
         for name in INDEXED:
@@ -294,6 +304,6 @@ def _texts_of(place: Place) -> list[str]:
     found: list[str] = []
     for inner in select(place, _EVERY):
         value = inner.value
-        if type(value) is str and not inner.shape.is_structure:
+        if type(value) in (str, int, float) and not inner.shape.is_structure:
             found.append(as_text(value))
     return found

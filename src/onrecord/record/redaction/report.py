@@ -7,15 +7,18 @@ Source: record.md PR-11, PR-17, 7.3.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from onrecord.record.credentials import is_credential_name, spans
 from onrecord.record.vcon.pointers import step
 
 MAX_ENTRIES: Final = 10_000
 """Entries kept of each kind, as many as findings of a check. Beyond, they are counted."""
+
+_NAME: Final = re.compile(r"(?=.{1,40}\Z)[a-z]+(?:[_-][a-z]+)*[0-9]{0,2}", re.ASCII)
+"""Names of members as programs write them. Anything else may be a person, an address or a key."""
 
 REMAINS: Final = (
     "times, sizes and the names of tools still say something about what was taken out",
@@ -61,7 +64,8 @@ class RedactionReport:
     """What a redaction did.
 
     `changes` and `not_understood` stop at a limit; `left_out` counts the rest. `not_searched` are pointers to binary
-    content that stays, and `kept` counts the places that still hold content, by array.
+    content that stays, and `kept` counts the places that still hold content, by array. `idle` are the user's own rules
+    that took out nothing, and `total` is how much all rules took out.
     """
 
     type: str
@@ -74,19 +78,29 @@ class RedactionReport:
     seen_unsearched: set[str] = field(default_factory=set, repr=False)
     counts: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
+    idle: list[str] = field(default_factory=list)
+    total: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
     def changed(self, rule: str, action: str, pointer: str, count: int = 1) -> None:
         """Note what a rule did."""
         self.counts[rule] += count
+        self.total += count
         if len(self.changes) < MAX_ENTRIES:
             self.changes.append(Change(rule, action, pointer, count))
         else:
             self.left_out["changes"] += 1
 
+    def took_nothing(self, rule: str) -> None:
+        """Note a rule of the user's own that took out nothing: it may be a slip."""
+        if len(self.idle) < MAX_ENTRIES:
+            self.idle.append(rule)
+        else:
+            self.left_out["tookOutNothing"] += 1
+
     def dropped(self, code: str, pointer: str, name: str | None = None) -> None:
-        """Note what was not understood. A `name` that is or looks like a secret is not shown, only its object."""
-        if name is not None and (is_credential_name(name) or not spans(name)):
+        """Note what was not understood. A `name` that is no plain word may be content, so only its object is shown."""
+        if name is not None and _NAME.fullmatch(name):
             pointer += step(name)
         if len(self.not_understood) < MAX_ENTRIES:
             self.not_understood.append(NotUnderstood(code, pointer))
@@ -117,6 +131,7 @@ class RedactionReport:
             "sourceUuid": self.source_uuid,
             "uuid": self.uuid,
             "counts": dict(self.counts),
+            "tookOutNothing": list(self.idle),
             "changes": [change.to_json() for change in self.changes],
             "notUnderstood": [entry.to_json() for entry in self.not_understood],
             "notSearched": list(self.not_searched),

@@ -38,6 +38,7 @@ class Rule:
 
     `where` and `unless` look at the members of the array element that a place belongs to. `everywhere` says if what
     the rule takes out is also taken out of all other texts: "no", "value", or "words" for each of its words too.
+    `is_own` is said of the user's own rules: profiles have many that fit nothing in most vCons, and say nothing of it.
     """
 
     name: str
@@ -49,3 +50,9 @@ class Rule:
     has_credentials: bool = False
     label: str | None = None
     everywhere: str = "no"
+    is_own: bool = False
+
+    @property
+    def is_search(self) -> bool:
+        """Say whether the rule looks for parts of texts."""
+        return bool(self.finders) or self.has_credentials

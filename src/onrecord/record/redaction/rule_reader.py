@@ -5,13 +5,14 @@ Source: record.md PR-08.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path as FilePath
 from typing import Any, Final, NoReturn
 
 from onrecord.base.errors import UsageError, Where
 from onrecord.record.redaction.expressions import compile_expression
+from onrecord.record.redaction.fitting import fault_of
 from onrecord.record.redaction.paths import DEEP, Path, parse_path
 from onrecord.record.redaction.patterns import CREDENTIALS, PATTERNS, Finder
 from onrecord.record.redaction.rule import ACTIONS, Condition, Rule
@@ -39,9 +40,10 @@ _WORD_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 class RuleReader:
     """Reads the tables of one rule file, whose text tells the lines."""
 
-    def __init__(self, text: str, file: FilePath | None) -> None:
+    def __init__(self, text: str, file: FilePath | None, *, is_own: bool) -> None:
         self._text = text
         self._file = file
+        self._is_own = is_own
 
     def refuse(self, message: str, path: tuple[str | int, ...]) -> NoReturn:
         refuse_rules(message, self._where(path))
@@ -116,7 +118,22 @@ class RuleReader:
             has_credentials=has_credentials,
             label=label,
             everywhere=self._everywhere(table, path, action, is_pattern=bool(finders or has_credentials)),
+            is_own=self._is_own,
         )
+
+    def require_fitting(self, rules: Sequence[Rule], keeps: Collection[Path]) -> None:
+        """Refuse rules of this file that can never take anything out, whatever members other rules keep."""
+        for index, rule in enumerate(rules):
+            fault = None
+            if rule.action != "keep":
+                fault = fault_of(rule.path, keeps=keeps, is_search=rule.is_search)
+            if fault is not None:
+                raise UsageError(
+                    fault.message,
+                    code=fault.code,
+                    hint=fault.hint,
+                    where=self._where(("rule", index, "path")),
+                )
 
     def _everywhere(
         self, table: Mapping[str, Any], path: tuple[str | int, ...], action: str, *, is_pattern: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from onrecord.record.redaction.actions import JOIN_LABEL
+from onrecord.record.redaction.actions import JOIN_LABEL, forget_hash
 from onrecord.record.redaction.places import Place
 from onrecord.record.redaction.pseudonyms import Pseudonyms
 from onrecord.record.redaction.report import RedactionReport
@@ -25,6 +25,9 @@ from onrecord.record.redaction.texts import (
 _URLS: Final = frozenset(["url", "uri"])
 _WITH_SYNTAX: Final = frozenset(["url", "did"])
 """Kinds that a mark would break: the member goes. The content_hash of a url stays (record.md D-20)."""
+
+NO_MEDIATYPE: Final = "application/octet-stream"
+"""Media type of content whose own named something else."""
 
 _URL_NAMES: Final = frozenset(["server", "repository"])
 
@@ -63,6 +66,8 @@ class TextSearch:
                 seen.add(place.identity)
                 if not place.shape.is_structure:
                     self._visit(place, work)
+                elif place.shape.may_hide(place.value) and place.meets(self._where, self._unless):
+                    self._structure(place)
 
     def _visit(self, place: Place, work: list[Place]) -> None:
         if type(place.value) in (dict, list) and not place.shape.is_free:
@@ -72,6 +77,19 @@ class TextSearch:
                 self._free(place)
             elif type(place.value) is str:
                 self._field(place)
+
+    def _structure(self, place: Place) -> None:
+        """Take out a word, media type or hash that is something else. What it belongs to is not understood then."""
+        words = place.value if type(place.value) is list else [place.value]
+        if not any(type(word) is str and self._rewriter.text(word)[1] for word in words):
+            return
+        if place.shape.kind == "mediatype":
+            place.owner[place.key] = NO_MEDIATYPE
+        elif place.key == "type" and place.element is not None and place.owner is place.element:
+            place.element.clear()
+        else:
+            del place.owner[place.key]
+        self._report.changed(self._rule, "mask", place.pointer)
 
     def _free(self, place: Place) -> None:
         owner, value = place.owner, place.value
@@ -93,6 +111,7 @@ class TextSearch:
             if count:
                 owner[place.key] = new
         if count:
+            forget_hash(place)
             self._report.changed(self._rule, "mask", place.pointer, count)
         if _has_binary(value):
             self._report.unsearched(place.pointer)
@@ -104,7 +123,8 @@ class TextSearch:
             return
         new, count = self._rewriter.value(text)
         if count:
-            place.owner["body"] = body_of_text(new)
+            place.owner["body"] = body_of_text(new, place.owner)
+            forget_hash(place)
             if place.owner.get("encoding") is not None:
                 place.owner["encoding"] = "base64url"
             self._report.changed(self._rule, "mask", place.pointer, count)

@@ -27,7 +27,10 @@ from onrecord.record.checks.tables import (
     VCON,
     Table,
 )
-from onrecord.record.vcon.bodies import ENCODINGS, base64url_fault, derived_encoding
+from onrecord.record.checks.values import CIVIC_KEYS, ENUMS, SHA512_CHARACTERS
+from onrecord.record.vcon.bodies import BASE64, ENCODINGS, base64url_fault, encoding_of
+from onrecord.record.vcon.event_types import KNOWN_EVENTS, SUPPORTED_EXTENSIONS
+from onrecord.record.vcon.names import KEY_EVENT_ALIASES
 
 INDEXED: Final[Mapping[str, Table]] = {
     "parties": PARTY,
@@ -79,12 +82,47 @@ _KINDS_OF_NUMBERS: Final = frozenset(
     ["duration", "index", "indices", "channels", "filled", "one-or-more", "uint", "number", "attempt"]
 )
 
+_CLOCK: Final = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?"
 _DATE: Final = re.compile(
-    r"(?=.{1,40}\Z)(?:[0-9TtZz:+.,/ -]|Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-    r"|GMT|UTC|AM|PM)+",
+    rf"(?:\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}|\d{{1,2}}[./]\d{{1,2}}[./](?:\d{{2}}|\d{{4}}))"
+    rf"(?:(?:[Tt]|, ?| {{1,2}}){_CLOCK})? ?(?:[AP]M ?)?(?:[Zz]|GMT|UTC|[+-]\d{{2}}:?\d{{2}})?"
+    r"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), )?\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4}"
+    rf"(?: {_CLOCK})?(?: (?:GMT|UTC|[+-]\d{{4}}))?",
     re.ASCII,
 )
+"""Dates as they are found in files: RFC 3339, mail headers, and those of old vCons. Nothing else may pass for one."""
+
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", re.ASCII)
+_VERSION: Final = re.compile(r"\d{1,3}(?:\.\d{1,3}){0,3}", re.ASCII)
+_SHA512: Final = re.compile(rf"sha512-[A-Za-z0-9_-]{{{SHA512_CHARACTERS}}}", re.ASCII)
+_KNOWN_WORDS: Final = frozenset(
+    [*ENCODINGS, BASE64, *KNOWN_EVENTS, *KEY_EVENT_ALIASES, *SUPPORTED_EXTENSIONS]
+).union(*ENUMS.values())
+_KNOWN_MEDIATYPES: Final = frozenset(
+    [
+        "text/plain",
+        "text/html",
+        "text/markdown",
+        "text/csv",
+        "application/json",
+        "application/pdf",
+        "application/octet-stream",
+        "message/rfc822",
+        "multipart/mixed",
+        "multipart/alternative",
+        "audio/wav",
+        "audio/x-wav",
+        "audio/mpeg",
+        "audio/mp4",
+        "video/mp4",
+        "video/webm",
+        "image/png",
+        "image/jpeg",
+    ]
+)
+"""Media types that are looked at no further, even if a person is called like a part of one."""
+
+_SESSION_ID_NAMES: Final = frozenset(["local", "remote"])
 _MEDIATYPE: Final = re.compile(
     r"[A-Za-z0-9.+_-]{1,80}/[A-Za-z0-9.+_-]{1,80}"
     r"(?:;\s*(?:charset|format|delsp|codecs)=\"?[A-Za-z0-9.,_+-]{1,80}\"?)*",
@@ -128,6 +166,11 @@ class Shape:
         """Say whether an object of this shape has a body that stands for bytes."""
         return self.table is not None and not self.is_list and "body" in self.table.kinds and is_encoded(item)
 
+    @property
+    def members(self) -> Mapping[str, Shape]:
+        """Return the members that an object of a table may have, none for what is no such object."""
+        return _MEMBERS[self.table.name] if self.table is not None and not self.is_list else {}
+
     def member(self, name: str) -> Shape | None:
         """Return the shape of a member of this object, None if nobody knows the name."""
         if self.is_free:
@@ -158,8 +201,28 @@ class Shape:
         if kind == "content-hash":
             values = value if type(value) is list else [value]
             return all(type(item) is str and _CONTENT_HASH.fullmatch(item) for item in values)
-        words = value if self.name in _NAMES and type(value) is list else [value]
+        if (self.name in _NAMES) is not (type(value) is list):
+            return False
+        words = value if type(value) is list else [value]
         return all(type(item) is str and _WORD.fullmatch(item) for item in words)
+
+    def may_hide(self, value: Any) -> bool:
+        """Say whether a value of structure may be something else in the shape of a word, a media type or a hash."""
+        if type(value) is list:
+            return any(map(self.may_hide, value))
+        if type(value) is not str or self.kind == "date":
+            return False
+        if self.kind == "mediatype":
+            return value not in _KNOWN_MEDIATYPES
+        if self.kind == "content-hash":
+            return _SHA512.fullmatch(value) is None
+        return value not in _KNOWN_WORDS and _VERSION.fullmatch(value) is None
+
+    def admits_name(self, name: str) -> bool:
+        """Say whether a member of this name may stand in an object of texts: nothing hides in the names of others."""
+        if self.kind == "civic-address":
+            return name.lower() in CIVIC_KEYS
+        return not self.kind.startswith("session-id") or name in _SESSION_ID_NAMES
 
 
 FREE: Final = Shape("", "any")
@@ -224,13 +287,3 @@ def is_encoded(item: Mapping[str, Any]) -> bool:
         and encoding_of(item) == "base64url"
         and base64url_fault(body) != "base64url-invalid"
     )
-
-
-def encoding_of(item: Mapping[str, Any]) -> str:
-    """Return the encoding that the body of an object has, or is read with (record.md D-16)."""
-    encoding = item.get("encoding")
-    if encoding == "base64":
-        return "base64url"
-    if encoding in ENCODINGS:
-        return str(encoding)
-    return derived_encoding(item.get("body"), item.get("mediatype", item.get("mimetype")))

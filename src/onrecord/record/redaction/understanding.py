@@ -80,11 +80,25 @@ class Understanding:
                 return plain
         elif shape.kind in ("strings", "civic-address") or shape.kind.startswith("session-id"):
             if _holds_texts(value, shape.kind):
-                return copy_json(value)
+                return self._texts(value, shape, pointer)
         elif type(value) is str:
             return value
         self._report.dropped("type-mismatch", pointer)
         return _ABSENT
+
+    def _texts(self, value: Any, shape: Shape, pointer: str) -> Any:
+        """Return texts, lists and objects of texts; members whose names are not those of the kind do not come along."""
+        if type(value) is list:
+            return [self._texts(item, shape, pointer) for item in value]
+        if type(value) is not dict:
+            return value
+        copied: dict[str, Any] = {}
+        for name, item in value.items():
+            if shape.admits_name(name):
+                copied[name] = item
+            else:
+                self._report.dropped("unknown-member", pointer)
+        return copied
 
     def _list(self, value: Any, shape: Shape, pointer: str) -> Any:
         if type(value) is not list:
