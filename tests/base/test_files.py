@@ -1,4 +1,4 @@
-"""Reading and replacing files."""
+"""Reading, making and replacing files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from onrecord.base.files import read_regular, replace_whole
+from onrecord.base.files import read_regular, replace_whole, write_new
 
 
 class TestRead:
@@ -30,6 +30,64 @@ class TestRead:
                 read_regular(tmp_path / name, limit_bytes=9)
         with pytest.raises(OSError, match="not a regular file"):
             read_regular(tmp_path.__class__("/dev/zero"), limit_bytes=9)
+
+
+class TestNew:
+    @pytest.fixture(params=["unnamed", "named"])
+    def way(self, request, monkeypatch):
+        """With files that have no name at first, and on a system without such files."""
+        if request.param == "named":
+            monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY)
+        return request.param
+
+    def test_mode_and_content(self, tmp_path, way):
+        """A new file has the content and the mode; nothing else is left beside it, and long names are no trouble."""
+        name = "n" * 255
+        write_new(tmp_path / name, b"x" * 100_000, mode=0o600)
+        assert (tmp_path / name).read_bytes() == b"x" * 100_000
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+        assert os.listdir(tmp_path) == [name]
+
+    @pytest.mark.parametrize("name", ["file", "link", "dangling", "folder", "fifo", ".", ".."])
+    def test_nothing_is_overwritten(self, tmp_path, way, name):
+        """Whatever has the name already stays as it was, and nothing is left beside it."""
+        (tmp_path / "file").write_text("old")
+        (tmp_path / "link").symlink_to("file")
+        (tmp_path / "dangling").symlink_to("none")
+        (tmp_path / "folder").mkdir()
+        os.mkfifo(tmp_path / "fifo")
+        before = sorted(os.listdir(tmp_path))
+        with pytest.raises(FileExistsError):
+            write_new(tmp_path / name, b"new", mode=0o600)
+        assert sorted(os.listdir(tmp_path)) == before
+        assert (tmp_path / "file").read_text() == "old"
+
+    def test_failure(self, tmp_path, way, monkeypatch):
+        """When the disk is full nothing is there afterwards."""
+
+        def full(descriptor):
+            raise OSError(errno.ENOSPC, "no space")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="no space"):
+            write_new(tmp_path / "f", b"x", mode=0o600)
+        assert os.listdir(tmp_path) == []
+
+    def test_no_name_before_the_end(self, tmp_path, monkeypatch):
+        """While the content is written it has no name, so that not even a kill leaves a piece of it behind."""
+        seen, real = [], os.fsync
+
+        def look(descriptor):
+            seen.append(os.listdir(tmp_path))
+            real(descriptor)
+
+        monkeypatch.setattr(os, "fsync", look)
+        try:
+            os.close(os.open(tmp_path, os.O_TMPFILE | os.O_WRONLY))
+        except OSError:
+            pytest.skip("this file system knows no files without names")
+        write_new(tmp_path / "f", b"x", mode=0o600)
+        assert seen[0] == []
 
 
 class TestReplace:

@@ -204,6 +204,16 @@ class TestKeys:
         """An ephemeral key that is none, or a point that is not on the curve, unwraps nothing."""
         assert unwrap_key("ECDH-ES+A256KW", CURVES[curve], bytes(40), {"epk": epk}) is None
 
+    def test_large_curve_name(self):
+        """The name of a curve is compared, not written out: it may be the rest of the file, for each recipient."""
+
+        class Large(list):
+            def __str__(self):
+                raise AssertionError
+
+        epk = {"kty": "EC", "crv": Large(), "x": "AQ", "y": "AQ"}
+        assert unwrap_key("ECDH-ES+A256KW", CURVES["P-256"], bytes(40), {"epk": epk}) is None
+
     def test_wrong_kind(self):
         """A key is never used with an algorithm of another kind."""
         assert unwrap_key("ECDH-ES+A256KW", RSA, bytes(256), {}) is None

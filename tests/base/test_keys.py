@@ -7,16 +7,22 @@ import os
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from onrecord.base import keys
 from onrecord.base.errors import ConfigurationError, KeyAccessError
 from onrecord.base.jose import verify_signature
+from support.vcons import certify
 
 
 def code_of(call, *args, **kwargs) -> str:
     with pytest.raises(KeyAccessError) as caught:
         call(*args, **kwargs)
     return caught.value.code
+
+
+def certificate(key):
+    return certify("Test", key, usage=False)
 
 
 class TestFileScheme:
@@ -35,6 +41,51 @@ class TestFileScheme:
         """A key file that exists stays."""
         keys.generate_key_file(tmp_path / "k.pem")
         assert code_of(keys.generate_key_file, tmp_path / "k.pem") == "key-exists"
+
+    @pytest.mark.parametrize(
+        ("make", "what"),
+        [
+            pytest.param(lambda key: certificate(key).public_bytes(Encoding.PEM), "a certificate", id="pem"),
+            pytest.param(lambda key: certificate(key).public_bytes(Encoding.DER), "a certificate", id="der"),
+            pytest.param(
+                lambda key: key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+                "a public key",
+                id="public",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("mode", [0o644, 0o600])
+    def test_other_half(self, tmp_path, make, what, mode):
+        """A certificate or a public key in place of the key is called that, and nobody is told to close it."""
+        path = tmp_path / "k.pem"
+        path.write_bytes(make(ec.generate_private_key(ec.SECP256R1())))
+        path.chmod(mode)
+        with pytest.raises(KeyAccessError) as caught:
+            keys.signer_from_uri(f"file:{path}", purpose="signing")
+        assert caught.value.code == "key-malformed"
+        assert f"the file holds {what} and no private key" in str(caught.value)
+        assert "chmod" not in caught.value.hint
+
+    @pytest.mark.parametrize("content", [b"", b"0", b"0\x82\x01\x00junk", b"-----BEGIN JUNK-----\n"])
+    def test_other_content(self, tmp_path, content):
+        """What is neither is judged by its mode first: it may be a key in a form that is not known here."""
+        path = tmp_path / "k.pem"
+        path.write_bytes(content)
+        path.chmod(0o644)
+        assert code_of(keys.signer_from_uri, f"file:{path}", purpose="p") == "key-mode"
+        path.chmod(0o600)
+        assert code_of(keys.signer_from_uri, f"file:{path}", purpose="p") == "key-malformed"
+
+    def test_key_beside_its_certificate(self, tmp_path):
+        """A file with both holds a private key, so it must be closed to others."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        keys.write_private_key(tmp_path / "k.pem", key)
+        with (tmp_path / "k.pem").open("ab") as file:
+            file.write(certificate(key).public_bytes(Encoding.PEM))
+        (tmp_path / "k.pem").chmod(0o644)
+        assert code_of(keys.signer_from_uri, f"file:{tmp_path}/k.pem", purpose="p") == "key-mode"
+        (tmp_path / "k.pem").chmod(0o600)
+        assert keys.signer_from_uri(f"file:{tmp_path}/k.pem", purpose="p").algs == ("ES256",)
 
     @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
     def test_too_open(self, tmp_path, mode):

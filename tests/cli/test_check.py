@@ -125,8 +125,24 @@ class TestExitCodes:
         (tmp_path / "empty").mkdir()
         code, _, err = run(capsysbinary, tmp_path / "empty")
         assert (code, "no-files" in err) == (2, True)
+        assert str(tmp_path / "empty") in err
         code, out, _ = run(capsysbinary, "--json")
         assert (code, json.loads(out)["error"]["code"]) == (2, "usage")
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["--suppress", "uuid-version", "--suppress", "legacy-nam"],
+            ["--explain", "legacy-nam"],
+            ["--profile", "legacy-nam"],
+        ],
+    )
+    def test_word_that_is_wrong(self, capsysbinary, files, arguments):
+        """What is not known is named: one of several words is wrong, and a reader need not guess which."""
+        named = [] if "--explain" in arguments else [files / "good.vcon.json"]
+        code, _, err = run(capsysbinary, *named, *arguments)
+        assert code == 2
+        assert "'legacy-nam'" in err
 
 
 class TestJson:
@@ -418,6 +434,25 @@ class TestSuppression:
         entry = json.loads(out)["files"][0]
         assert "jws-no-signature" not in codes(entry)
         assert entry["suppressed"] == 1
+
+    def test_where_json_ends(self, capsysbinary, tmp_path):
+        """Of a text that is no JSON the line and the column are said, and nothing of the text."""
+        path = tmp_path / "x.vcon"
+        path.write_bytes(b'{"uuid": 1,\n "secret": }')
+        code, out, _ = run(capsysbinary, path)
+        assert code == 2
+        assert "not JSON at line 2, column 12" in out
+        assert "secret" not in out
+
+    def test_no_right_to_read(self, capsysbinary, files, monkeypatch):
+        """Opening a file tells whether it may be read: no look ahead stops the run over the others as a usage error."""
+        locked = files / "good.vcon"
+        access = os.access
+        monkeypatch.setattr(
+            "os.access", lambda path, *mode, **how: str(path) != str(locked) and access(path, *mode, **how)
+        )
+        code, out, _ = run(capsysbinary, locked, files / "good.vcon", "--json")
+        assert (code, json.loads(out)["totals"]["files"]) == (0, 2)
 
     def test_fatal_stays(self, capsysbinary, files):
         """A fatal finding cannot be suppressed."""

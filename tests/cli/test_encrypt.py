@@ -13,17 +13,12 @@ from onrecord.cli.main import main
 from onrecord.record.forms import sign
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.jwe import b64, jwe
-from support.vcons import NOW, UUID, Pki, answer, certify, invocation, text, vcon
+from support.vcons import NOW, UUID, answered, certify, text
 
-DOCUMENT = vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z")
+DOCUMENT = answered()
 PAYLOAD = canonical_text(DOCUMENT)
 FAR = NOW.replace(year=2050)
 AT = ["--at", "2026-11-30T12:00:00Z"]
-
-
-@pytest.fixture(scope="module")
-def pki():
-    return Pki()
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +108,32 @@ class TestEncrypt:
         assert ended == status
         assert code in (err or out.decode())
 
+    @pytest.mark.parametrize("last", ["rsa.crt", "rsa.key", "none.crt"])
+    def test_wrong_recipient_is_named(self, capsysbinary, place, last):
+        """Of several recipients the refused one is named by its file, and nothing is written."""
+        code, out, err = run(
+            capsysbinary, "encrypt", place / "s.vcon", "--recipient", place / "ec.crt", "--recipient", place / last,
+            "--alg", "ECDH-ES+A256KW",
+        )  # fmt: skip
+        assert (code, out) == (1 if last == "rsa.crt" else 2, b"")
+        assert f"({place / last})" in err
+        assert ("[recipient-key]" in err) is (last == "rsa.crt")
+        assert ("a private key and no certificate" in err) is (last == "rsa.key")
+
+    @pytest.mark.parametrize(
+        ("names", "line"),
+        [
+            (["rsa", "rsa"], "encrypted with A256CBC-HS512 for 1 recipient (RSA-OAEP)\n"),
+            (["rsa", "ec"], "encrypted with A256CBC-HS512 for 2 recipients (ECDH-ES+A256KW, RSA-OAEP)\n"),
+        ],
+    )
+    def test_line(self, capsysbinary, place, names, line):
+        """The line for people counts recipients, and one that is named twice once."""
+        recipients = [part for name in names for part in ("--recipient", place / f"{name}.crt")]
+        code, out, err = run(capsysbinary, "encrypt", place / "s.vcon", *recipients)
+        assert (code, err) == (0, line)
+        assert len(json.loads(out)["recipients"]) == len(set(names))
+
 
 class TestDecrypt:
     @pytest.mark.parametrize("key", ["rsa", "ec"])
@@ -191,6 +212,45 @@ class TestDecrypt:
         assert "encrypted-not-signed" in err
         assert "Agent" not in err
 
+    @pytest.mark.parametrize("kind", ["unsigned beside", "none", "no signature", "other payload"])
+    def test_forged_inside(self, capsysbinary, place, rsa_key, home, kind):
+        """Without an anchor too, what is plainly not what somebody signed is not written."""
+        message = json.loads((place / "s.vcon").read_bytes())
+        if kind == "unsigned beside":
+            message.update(DOCUMENT)
+        elif kind == "none":
+            message["signatures"] = [{"protected": b64(b'{"alg":"none"}'), "header": {}, "signature": ""}]
+        elif kind == "no signature":
+            message["signatures"] = []
+        else:
+            message["payload"] = b64(canonical_text({**DOCUMENT, "subject": "other"}))
+        (place / "e.vcon").write_text(json.dumps(jwe(json.dumps(message).encode(), rsa_key)))
+        out = place / "d.vcon"
+        code, _, err = run(
+            capsysbinary, "decrypt", place / "e.vcon", "--key", place / "rsa.key", "--out", out
+        )
+        assert code == 1
+        assert "error" in err
+        assert not out.exists()
+
+    def test_empty_folder_of_anchors(self, capsysbinary, encrypted):
+        """Whoever names a folder of anchors wants a verification: without any in it nothing is written."""
+        (encrypted / "anchors").mkdir()
+        arguments = ("decrypt", encrypted / "e.vcon", "--key", encrypted / "rsa.key")
+        code, out, err = run(capsysbinary, *arguments, "--anchor", encrypted / "anchors")
+        assert (code, out) == (2, b"")
+        assert "certificate-missing" in err
+
+    def test_configuration_that_cannot_be_used(self, capsysbinary, encrypted, monkeypatch):
+        """A configuration that is there and broken does not turn the verification off."""
+        (encrypted / "onrecord.toml").write_text("no toml")
+        monkeypatch.setenv("ONRECORD_CONFIG", str(encrypted / "onrecord.toml"))
+        arguments = ("decrypt", encrypted / "e.vcon", "--key", encrypted / "rsa.key")
+        code, out, err = run(capsysbinary, *arguments)
+        assert (code, out) == (2, b"")
+        assert "configuration-" in err
+        assert run(capsysbinary, *arguments, "--unverified")[0] == 0
+
     def test_bad_signature_inside(self, capsysbinary, place, rsa_key):
         """A bad signature inside fails."""
         message = json.loads((place / "s.vcon").read_bytes())
@@ -208,19 +268,22 @@ class TestDecrypt:
         [
             (["e.vcon"], 2, "usage"),
             (["e.vcon", "--key", "none.key"], 3, "key-missing"),
-            (["e.vcon", "--key", "rsa.crt"], 3, "key-mode"),
+            (["e.vcon", "--key", "rsa.crt"], 3, "key-malformed"),
             (["s.vcon", "--key", "rsa.key"], 2, "form-not-encrypted"),
             (["s.vcon", "--key", "rsa.key", "--anchor", "root.pem", "--unverified"], 2, "usage"),
             (["e.vcon", "--key", "rsa.key", "--json"], 2, "out-missing"),
+            (["e.vcon", "--key", "rsa.key", *AT], 2, "usage"),
+            (["e.vcon", "--key", "-----BEGIN PRIVATE KEY-----\nSECRET"], 2, "key-not-named"),
         ],
     )
-    def test_refused(self, capsysbinary, encrypted, monkeypatch, arguments, status, code):
+    def test_refused(self, capsysbinary, encrypted, home, monkeypatch, arguments, status, code):
         """What is wrong with key and options has its code."""
         monkeypatch.chdir(encrypted)
         (encrypted / "rsa.crt").chmod(0o644)
         ended, out, err = run(capsysbinary, "decrypt", *arguments)
         assert ended == status
         assert code in (err or out.decode())
+        assert "SECRET" not in err
 
     def test_verify_says_so(self, capsysbinary, encrypted, home):
         """`onrecord verify` of an encrypted file is not evaluated, and names the next step."""

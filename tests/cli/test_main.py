@@ -75,6 +75,35 @@ class TestEntry:
         status, out, _ = run(capsys, verb, "--json")
         assert (status, json.loads(out)["error"]["code"]) == (2, "usage")
 
+    def test_refused_value(self, capsys):
+        """A value that is none of those allowed is named with them, and no name of Python's is."""
+        status, _, err = run(capsys, "check", "a.vcon", "--fail-on", "warn")
+        assert status == 2
+        assert "'--fail-on': 'warn' is not one of 'never', 'info', 'warning', 'error'" in err
+
+    @pytest.mark.parametrize("command", [["check"], ["journal", "verify"]])
+    def test_types_of_arguments(self, capsys, command):
+        """Help names the type of an argument that may be several in plain words."""
+        status, out, _ = run(capsys, *command, "--help")
+        assert status == 0
+        assert re.search(r"^  FILE…? <path> ", out, re.MULTILINE)
+        assert "list[" not in out
+
+    def test_one_word_for_certificates(self, capsys):
+        """Every option for certificates takes CERT, and what may be several says so in the same words."""
+        for verb in ("sign", "verify", "encrypt", "decrypt", "redact", "upgrade"):
+            _, out, _ = run(capsys, verb, "--help")
+            options = re.split(r"^  (?=--)", out, flags=re.MULTILINE)[1:]
+            named = {option.split()[0]: " ".join(option.split()) for option in options}
+            for name in ("--anchor", "--require-anchor", "--certificate", "--recipient"):
+                assert name not in named or f"{name} CERT " in named[name]
+            for name in (
+                "--anchor", "--require-anchor", "--certificate", "--recipient", "--crl", "--rules",
+                "--allow-extension",
+            ):  # fmt: skip
+                assert name not in named or "may be given several times" in named[name], (verb, name)
+            assert ("--crl" in named) is ("--anchor" in named)
+
     def test_usage_of_a_sub_command(self, capsys):
         """The hint names the help of the command that was used wrongly, not that of its group."""
         status, _, err = run(capsys, "policy", "explain")

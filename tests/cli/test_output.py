@@ -7,7 +7,7 @@ import json
 import pytest
 
 from onrecord.cli.main import main
-from onrecord.cli.output import emit
+from onrecord.cli.output import emit, emit_parts
 from support.vcons import answer, decision, invocation, text, vcon
 
 NAME = "a\udcff\x1b[31m\x9b2J\u202e.vcon"
@@ -43,3 +43,20 @@ def test_json_is_one_document_for_any_value(capfdbinary):
     assert json.loads(out) == {"a\ufffd": ["\x9b31m\u202e\x7f\u2028", 10**30, "é\u00a0€😀"]}
     assert not set("\x9b\u202e\x7f\u2028") & set(out)
     assert "é\u00a0€😀" in out
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"a": 1},
+        {"a": [], "b": "x\u202e\ud800", "c": {}},
+        {"\x1b": [1, [2, []], {"d": ["\n", {}]}], "e": {"f": [1]}, "g": 2**70},
+    ],
+)
+def test_in_parts(capfdbinary, document):
+    """An object written part by part is the one written at once, byte for byte."""
+    emit(document)
+    whole = capfdbinary.readouterr().out
+    emit_parts({name: iter(value) if isinstance(value, list) else value for name, value in document.items()})
+    assert capfdbinary.readouterr().out == whole

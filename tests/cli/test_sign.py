@@ -15,15 +15,10 @@ from onrecord.base.keys import write_private_key
 from onrecord.cli.main import main
 from onrecord.record.forms import sign, verify
 from onrecord.record.vcon.canonical_text import canonical_text
-from support.vcons import NOW, UUID, Pki, answer, certify, invocation, text, vcon
+from support.vcons import NOW, UUID, answer, certify, invocation, text, vcon
 
 DOCUMENT = vcon(invocation(), answer("tool-result"))
 FAR = NOW.replace(year=2050)
-
-
-@pytest.fixture(scope="module")
-def pki():
-    return Pki()
 
 
 @pytest.fixture
@@ -180,13 +175,14 @@ class TestRefused:
             (["--certificate", "chain.pem"], 2, "key-certificates"),
             (["--key", "key.pem", "--certificate", "ed-chain.pem"], 1, "chain-key-mismatch"),
             (["--key", "none.pem", "--certificate", "chain.pem"], 3, "key-missing"),
-            (["--key", "chain.pem", "--certificate", "chain.pem"], 3, "key-mode"),
+            (["--key", "chain.pem", "--certificate", "chain.pem"], 3, "key-malformed"),
             (["--key", "key.pem", "--certificate", "none.pem"], 2, "certificate-missing"),
             (["--key", "key.pem", "--certificate", "key.pem"], 2, "certificate-malformed"),
             (["--key", "key.pem", "--certificate", "chain.pem", "--alg", "RS256"], 3, "key-alg"),
             (["--key", "key.pem", "--certificate", "chain.pem", "--alg", "none"], 2, "usage"),
             (["--key", "key.pem", "--certificate", "chain.pem", "--json"], 2, "out-missing"),
             (["--key", "key.pem", "--certificate", "chain.pem", "--anchor", "root.pem"], 2, "usage"),
+            (["--key", "key.pem", "--certificate", "chain.pem", "--crl", "none.crl"], 2, "usage"),
         ],
     )
     def test_usage(self, capsysbinary, place, monkeypatch, arguments, status, code):
@@ -204,6 +200,17 @@ class TestRefused:
         status, out, err = run(capsysbinary, place / "a.vcon", *with_key(place))
         assert (status, out) == (1, b"")
         assert "certificate-expired" in err
+
+    def test_key_itself(self, capsysbinary, place):
+        """A key in the place of its name is refused, and is in no message."""
+        key = (place / "key.pem").read_text()
+        for value in (key, f"file:{key}"):
+            code, out, err = run(
+                capsysbinary, place / "a.vcon", "--key", value, "--certificate", place / "chain.pem"
+            )
+            assert (code, out) == (2, b"")
+            assert "key-not-named" in err
+            assert key.splitlines()[1][:8] not in err
 
     def test_no_configuration(self, capsysbinary, place, home):
         """Without key and configuration it says what is missing."""

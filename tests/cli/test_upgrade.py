@@ -37,11 +37,6 @@ def file(tmp_path):
     return path
 
 
-@pytest.fixture(scope="module")
-def pki():
-    return Pki()
-
-
 @pytest.fixture
 def signed(tmp_path, pki):
     path = tmp_path / "signed.vcon"
@@ -110,6 +105,28 @@ class TestOutput:
         code, _, err = run(capsysbinary, file, *options)
         assert (code, "out-missing" in err) == (2, True)
         assert not (tmp_path / "x").exists()
+
+    @pytest.mark.parametrize(
+        ("out", "report", "code"),
+        [
+            ("new.vcon", "old.vcon", "file-exists"),
+            ("new.vcon", "link", "file-exists"),
+            ("new.vcon", "missing/report.json", "file-unwritable"),
+            ("x", "./folder/../x", "out-missing"),
+            ("x", "same/x", "out-missing"),
+        ],
+    )
+    def test_all_or_nothing(self, capsysbinary, file, tmp_path, monkeypatch, out, report, code):
+        """If one of the two files cannot be written, or both are one, neither is."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "link").symlink_to("nowhere")
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "same").symlink_to(".")
+        before = sorted(tmp_path.iterdir())
+        status, _, err = run(capsysbinary, file, "--out", out, "--report", report)
+        assert (status, code in err) == (2, True)
+        assert sorted(tmp_path.iterdir()) == before
+        assert file.read_bytes() == text(DOCUMENT)
 
     def test_report_on_standard_output(self, capsysbinary, file, tmp_path):
         """The report may have standard output where the vCon does not need it."""

@@ -11,13 +11,9 @@ from onrecord.base.errors import MalformedError, OnrecordError, UsageError
 from onrecord.record.amendment import amend
 from onrecord.record.vcon.model import Vcon
 from support.hostile import SEEDS, mutated
-from support.vcons import UUID, answer, faults, invocation, text, vcon
+from support.vcons import UUID, answer, faults, invocation, read, vcon
 
 IDENTITY = ("uuid", "created_at", "updated_at")
-
-
-def read(document):
-    return Vcon.read(text(document))
 
 
 class TestAmend:

@@ -48,6 +48,14 @@ class TestPairs:
         """Of several calls and results with one id, the first belong together, by time."""
         assert joined(call(3), call(1), result(4), result(2)) == [(1, 3, None), (0, 2, None)]
 
+    def test_merged_with_two_ids(self):
+        """A result that names a call and an operation of another id makes them one: the call is counted once (D-68)."""
+        merged = {**answer("tool-result", 3), "output": "x", "call_id": "c"}
+        assert joined(call(1, "c"), invocation(2), merged) == [(0, 2, "a")]
+        assert joined(invocation(2), merged) == [(None, 1, "a")]
+        other = invocation(2, operation_id="c")
+        assert joined(call(1, "c"), other, invocation(2), merged) == [(0, 3, "c"), (None, None, "a")]
+
     def test_open_and_dangling(self):
         """A call without result and a result without call are both there."""
         assert joined(call(1, "a"), result(2, "b")) == [(0, None, None), (None, 1, None)]

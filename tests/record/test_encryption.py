@@ -32,16 +32,11 @@ from onrecord.record.forms import (
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.data import shared_data
 from support.jwe import b64, jwe
-from support.vcons import NOW, UUID, Pki, answer, certify, invocation, vcon
+from support.vcons import NOW, UUID, answered, certify, pki
 
-DOCUMENT = vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z")
+DOCUMENT = answered()
 PAYLOAD = canonical_text(DOCUMENT)
 UNPROTECTED = {"cty": "application/vcon", "uuid": UUID}
-
-
-@cache
-def pki():
-    return Pki()
 
 
 @cache
@@ -236,6 +231,11 @@ class TestStyles:
         result = opened(data)
         assert result.signed == signed()
         assert codes(result.findings) == ["jwe-header-duplicate", "jwe-header-duplicate", "jwe-cty-unknown"]
+        headers = [finding.message for finding in result.findings if finding.code == "jwe-header-duplicate"]
+        assert headers == [
+            f"enc stands in several headers with equal values (header: {place})"
+            for place in ("/unprotected", "/recipients/0/header")
+        ]
 
     def test_flattened(self):
         """The flattened form is read with a warning."""
@@ -424,7 +424,20 @@ class TestRefusedOpened:
         assert (result.signed, codes(result.findings)) == (signed(), ["jwe-alg-refused"])
         refused(message, "jwe-decrypt-failed", "rsa")
 
-    @pytest.mark.parametrize("plaintext", [PAYLOAD, b"text", b"[]", b"{}", b"a.b.c", b"\x1f\x8bno gzip"])
+    @pytest.mark.parametrize(
+        "plaintext",
+        [
+            PAYLOAD,
+            b"text",
+            b"[]",
+            b"{}",
+            b"a.b.c",
+            b"\x1f\x8bno gzip",
+            b'{"payload":"e30","signatures":[]}',
+            b'{"payload":"e30","signatures":null}',
+            PAYLOAD[:-1] + b',"payload":"e30","signatures":[]}',
+        ],
+    )
     def test_not_signed(self, plaintext):
         """Whatever is inside that is no signed vCon is not handed out."""
         error = refused(foreign(plaintext), "encrypted-not-signed")
@@ -466,6 +479,7 @@ class TestEncryptRefuses:
         with pytest.raises(MalformedError) as caught:
             encrypt(encrypted(), recipients=[reader("rsa")], at=NOW)
         assert caught.value.code == "form-not-signed"
+        assert "onrecord decrypt" in caught.value.hint
 
     def test_signed_form_with_errors(self):
         """A signed form that no reader accepts is not encrypted."""

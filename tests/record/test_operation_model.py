@@ -182,7 +182,8 @@ class Slow:
                     start = next(index for index, kind in own if kind == "tool-invocation")
                     found.append(("attempt-unfinished", start, None))
             last = {number: index for number, _, index, _ in self.once(name)}
-            found += [("not-performed", last[n], None) for n in last if n > max(attempts, default=-1)]
+            seen = max(self.attempts(name), default=0)
+            found += [("not-performed", last[n], None) for n in last if n > seen]
         return found
 
     def _of_signal(self, place, index, event):

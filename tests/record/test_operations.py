@@ -169,6 +169,19 @@ class TestStanding:
         ]
         assert operations["a"].attempts[0].decision_event == 0
 
+    @pytest.mark.parametrize("tool", [5, ["now", "other"], {}, True])
+    def test_no_tool(self, tool):
+        """A decision whose tool is no name is not one for every tool of the server (D-53)."""
+        event = {**standing("allowed", 0), "tool": tool}
+        history, operations = told(event, invocation(1))
+        assert (operations["a"].decision, history.standing) == (None, ())
+        assert told({**standing("allowed", 0), "tool": None}, invocation(1))[1]["a"].decision == "allowed"
+
+    def test_no_decision(self):
+        """A decision that is none of the three makes no operation."""
+        history, operations = told(decision("perhaps"))
+        assert (operations, history.refused, history.remarks) == ({}, frozenset(), ())
+
     def test_disallowed_starts(self):
         """Tool-invocations that started against a decision are named, whatever kind of decision it was."""
         history, _ = told(
@@ -402,6 +415,13 @@ class TestAttempts:
             ]
         assert [code for code, _ in remarks(*events)].count("attempt-gap") == gaps
 
+    def test_answer_is_an_attempt(self):
+        """A decision whose attempt is known from an answer alone was followed by one; the next decision was not."""
+        events = [decision(), answer("tool-failure", 2), decision(second=3, attempt=2)]
+        told = remarks(*events)
+        assert [index for code, index in told if code == "not-performed"] == [2]
+        assert ("response-before-invocation", 1) in told
+
     @pytest.mark.parametrize(
         ("between", "severity"),
         [((), "warning"), (("tool-timeout",), None), (("tool-cancel",), None), (("tool-input",), "warning")],
@@ -412,6 +432,12 @@ class TestAttempts:
         history = read_operations(events)
         found = [one.severity for one in history.remarks if one.code == "attempt-overlap"]
         assert found == [severity]
+
+    def test_overlap_after_an_early_answer(self):
+        """An answer that comes before its tool-invocation does not hide that the attempt before was still at work."""
+        events = [invocation(1), answer("tool-progress", 2, attempt=2), invocation(3, attempt=2)]
+        assert ("attempt-overlap", 2) in remarks(*events)
+        assert "attempt-overlap" not in [code for code, _ in remarks(*events[1:])]
 
     @pytest.mark.req("TI-132")
     def test_reused(self):

@@ -22,16 +22,11 @@ from onrecord.record.forms import (
 from onrecord.record.vcon.canonical_text import canonical_text
 from onrecord.record.vcon.model import Vcon
 from support.jwe import b64
-from support.vcons import NOW, UUID, Pki, answer, certify, invocation, text, vcon
+from support.vcons import NOW, UUID, answered, certify, pki, text, vcon
 
-DOCUMENT = vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z")
+DOCUMENT = answered()
 PAYLOAD = canonical_text(DOCUMENT)
 TIME = "2026-11-02T12:00:00Z"
-
-
-@cache
-def pki():
-    return Pki()
 
 
 @cache

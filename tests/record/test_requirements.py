@@ -10,14 +10,9 @@ from onrecord.record.certificates import fingerprint
 from onrecord.record.forms import sign, verify
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.jwe import b64
-from support.vcons import NOW, UUID, Pki, answer, certify, invocation, vcon
+from support.vcons import NOW, UUID, answered, certify, pki
 
-PAYLOAD = canonical_text(vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z"))
-
-
-@cache
-def pki():
-    return Pki()
+PAYLOAD = canonical_text(answered())
 
 
 @cache

@@ -12,17 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onrecord.base.errors import ConfigurationError
+from onrecord.record.certificates import UNREADABLE
 from onrecord.record.forms import sign, verify
 from onrecord.record.revocation import Revocations, Standing, load_crls
 from onrecord.record.vcon.canonical_text import canonical_text
-from support.vcons import NOW, UUID, Pki, answer, certify, invocation, vcon
+from support.vcons import NOW, UUID, answered, certify, pki
 
-PAYLOAD = canonical_text(vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z"))
-
-
-@cache
-def pki():
-    return Pki()
+PAYLOAD = canonical_text(answered())
 
 
 @cache
@@ -111,6 +107,13 @@ class TestVerdict:
         report = verify(signed(), anchors=[leaf], at=NOW, crls=[crl((leaf, NOW - timedelta(days=2)))])
         assert report.verdict == "verified"
 
+    def test_anchor_alone(self):
+        """A leaf that is the anchor was looked up nowhere, so nothing says that it is on no list."""
+        report = verify(signed(), anchors=[chain()[0]], at=NOW)
+        assert (report.verdict, codes(report, "info")) == ("verified", ["revocation-unchecked"])
+        assert "revocation" in report.not_checked
+        assert "list" not in report.axes["key-validity"].grounds
+
 
 class TestTime:
     def test_revoked_later(self):
@@ -165,6 +168,11 @@ class TestWhichListsCount:
         """A delta list is not used."""
         delta = crl((chain()[0], NOW - timedelta(days=2)), extensions=[(x509.DeltaCRLIndicator(1), True)])
         assert standing(delta) is Standing.UNKNOWN
+
+    def test_unreadable_entry(self):
+        """An entry that says unreadably why and when still says that the certificate is revoked."""
+        odd = x509.UnrecognizedExtension(x509.CRLEntryExtensionOID.CRL_REASON, b"\xff\xff")
+        assert standing(crl((chain()[0], NOW - timedelta(days=2), odd))) is Standing.REVOKED
 
     def test_unknown_critical_extension(self):
         """A list with a critical extension that is not processed is not used."""
@@ -248,6 +256,16 @@ class TestFiles:
             load_crls(path)
         assert (caught.value.code, caught.value.where.file) == (code, str(path))
 
+    def test_version_that_does_not_exist(self, tmp_path):
+        """A list of a version yet to come is malformed."""
+        data = bytearray(one_list())
+        place = data.index(b"\x02\x01\x01")  # the version is the first integer
+        data[place + 2] = 7
+        (tmp_path / "x.crl").write_bytes(data)
+        with pytest.raises(ConfigurationError) as caught:
+            load_crls(tmp_path / "x.crl")
+        assert caught.value.code == "crl-malformed"
+
     def test_folder(self, tmp_path):
         """A folder is no list."""
         with pytest.raises(ConfigurationError):
@@ -260,6 +278,6 @@ class TestFiles:
         damaged[data.draw(st.integers(0, 9_999)) % len(damaged)] ^= data.draw(st.integers(1, 255))
         try:
             one = x509.load_der_x509_crl(bytes(damaged))
-        except ValueError:
+        except UNREADABLE:
             return
         assert standing(one, signing_root()) in (Standing.UNKNOWN, Standing.GOOD)

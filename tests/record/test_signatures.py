@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import warnings
 from datetime import timedelta
 from functools import cache
 
@@ -11,29 +12,32 @@ import pytest
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ed448, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onrecord.base.errors import BindingError, CertificateError, MalformedError, OnrecordError, UsageError
-from onrecord.base.hashes import b64url
+from onrecord.base.errors import (
+    BindingError,
+    CertificateError,
+    ConfigurationError,
+    MalformedError,
+    OnrecordError,
+    UsageError,
+)
+from onrecord.base.hashes import ContentHash, b64url
 from onrecord.base.keys import PrivateKeySigner
+from onrecord.record import certificates, signer_domains
 from onrecord.record.certificates import find_chain, fingerprint, load_certificates, read_x5c
 from onrecord.record.checks.checker import check
 from onrecord.record.forms import sign, verify
 from onrecord.record.opening import MAX_NESTING
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.data import shared_data
-from support.vcons import NOW, UUID, Pki, answer, certify, invocation, vcon
+from support.vcons import NOW, UUID, answer, answered, certify, invocation, pki, vcon
 
-DOCUMENT = vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z")
+DOCUMENT = answered()
 PAYLOAD = canonical_text(DOCUMENT)
-
-
-@cache
-def pki():
-    return Pki()
 
 
 def signed(kind="p256", payload=PAYLOAD, chain=None, **options):
@@ -348,6 +352,20 @@ class TestMustFail:
         report = result({**envelope(entry()), "payload": payload})
         assert "jws-payload-invalid" in codes(report, "error")
 
+    @pytest.mark.parametrize("extra", ["!", "+", "\n", "A", "="])
+    def test_one_character_too_many(self, extra):
+        """A text whose length no bytes have is no base64url, also where its signature holds."""
+        payload = canonical_text({**DOCUMENT, "subject": "x" * (-len(PAYLOAD) % 3)})
+        payload += b" " * (-len(payload) % 3)
+        text = b64url(payload) + extra
+        one = entry(payload)
+        value = pki().signer().sign(f"{one['protected']}.{text}".encode(), alg="ES256")
+        report = result({"payload": text, "signatures": [{**one, "signature": b64url(value)}]})
+        if extra == "=":
+            assert (report.verdict, codes(report)) == ("verified", ["jws-padding"])
+        else:
+            assert (report.verdict, codes(report, "error")) == ("failed", ["jws-payload-invalid"])
+
     def test_critical_extension(self):
         """A signed vCon that asks for an unsupported extension fails on its own axis."""
         payload = canonical_text({**DOCUMENT, "critical": ["x"]})
@@ -367,6 +385,25 @@ class TestMustFail:
         event = answer("tool-result", content_hash="sha512-" + "A" * 86)
         payload = canonical_text(vcon(invocation(), event))
         self.check(signed(payload=payload), "content-hash-mismatch", "digest")
+
+    @pytest.mark.parametrize("is_right", [True, False])
+    def test_hash_in_two_members(self, is_right):
+        """The hash of version 0.0.1, `alg` and `signature`, must match the bytes beside it too."""
+        digest = str(ContentHash.of(b"hello" if is_right else b"other")).removeprefix("sha512-")
+        dialog = {"type": "text", "body": "hello", "encoding": "none", "alg": "SHA-512", "signature": digest}
+        old = {**DOCUMENT, "vcon": "0.0.1", "dialog": [dialog]}
+        report = result(signed(payload=canonical_text(old)))
+        assert report.axes["digest"].result == ("verified" if is_right else "failed")
+        found = [one.pointer for one in report.findings if one.code == "content-hash-mismatch"]
+        assert found == [] if is_right else ["/dialog/0/signature"]
+
+    @pytest.mark.parametrize("token", ["sha512-", ["sha512-" + "A" * 86, "sha256-x"]])
+    def test_hash_without_value(self, token):
+        """A hash with nothing in it is not passed over, nor is a wrong one beside an unknown algorithm."""
+        event = answer("tool-result", body="x", encoding="none", content_hash=token)
+        self.check(
+            signed(payload=canonical_text(vcon(invocation(), event))), "content-hash-mismatch", "digest"
+        )
 
 
 class TestChain:
@@ -470,6 +507,34 @@ class TestChain:
         )
         self.check(self.issuer(extensions=[constraint]), "chain-untrusted", "chain")
 
+    def test_name_constraints_that_are_not_critical(self):
+        """Name constraints are not passed over where a CA forgot to call them critical."""
+        constraint = x509.NameConstraints(
+            permitted_subtrees=[x509.DNSName("example.com")], excluded_subtrees=None
+        )
+        middle = x509.CertificateBuilder(
+            issuer_name=pki().root.subject,
+            subject_name=pki().middle.subject,
+            public_key=pki().middle_key.public_key(),
+            serial_number=7,
+            not_valid_before=NOW - timedelta(days=1),
+            not_valid_after=NOW + timedelta(days=1),
+        )
+        middle = middle.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        plain = middle.sign(pki().root_key, hashes.SHA256())
+        constrained = middle.add_extension(constraint, critical=False).sign(pki().root_key, hashes.SHA256())
+        assert result(signed(chain=(pki().leaf(), plain))).verdict == "verified"
+        self.check((pki().leaf(), constrained), "chain-untrusted", "chain")
+
+    def test_key_that_signs_nothing(self):
+        """A leaf with a key of another kind fails under compat too, where its key usage is only a warning."""
+        key = ed448.Ed448PrivateKey.generate()
+        leaf = certify("X", key, issuer=pki().middle, issuer_key=pki().middle_key, ca=True)
+        one = {**entry(), "header": {"x5c": x5c(leaf, pki().middle), "uuid": UUID}}
+        for require in ("all", "any"):
+            report = result(envelope(one), chain="compat", require=require)
+            assert (report.verdict, codes(report, "error")) == ("failed", ["jws-alg-refused"])
+
     def test_leaf_that_may_not_sign(self):
         """A CA certificate as leaf has no key usage for signatures."""
         self.check(pki().chain(ca=True), "jws-alg-refused", "signature")
@@ -516,6 +581,42 @@ class TestChain:
         chain = find_chain((leaf, *odd), [pki().root], at=NOW)
         assert [fault.code for fault in chain.faults] == ["chain-untrusted"]
 
+    def test_look_alikes_that_vouch_for_each_other(self, monkeypatch):
+        """Certificates that all sign each other cost one check each, for whatever they say no anchor signed them."""
+        asked = []
+        real = certificates._is_issued_by
+        monkeypatch.setattr(
+            certificates, "_is_issued_by", lambda one, issuer: asked.append(one) or real(one, issuer)
+        )
+        key = pki().keys["p384"]
+        clique = [certify("Test Root", key, ca=True) for _ in range(15)]
+        leaf = certify("L", pki().keys["p256"], issuer=clique[0], issuer_key=key)
+        report = result(envelope(*[entry(chain=(leaf, *clique))] * 20))
+        assert report.verdict == "failed"
+        assert len(asked) <= 16
+
+    def test_order_of_paths(self):
+        """Of several paths one without faults is found, wherever it stands among others."""
+        expired = [
+            certify("Test Intermediate", pki().middle_key, issuer=pki().root, issuer_key=pki().root_key,
+                    ca=True, end=NOW - timedelta(days=day))
+            for day in (1, 2, 3)
+        ]  # fmt: skip
+        leaf = pki().leaf()
+        for place in range(4):
+            between = [*expired[:place], pki().middle, *expired[place:]]
+            assert find_chain((leaf, *between), [pki().root], at=NOW).path == (leaf, pki().middle, pki().root)
+            assert find_chain((leaf, *between), [pki().root], at=NOW).faults == ()
+
+    def test_long_names(self, monkeypatch):
+        """A DNS name of thousands of labels names no domain, and not each of its ends is hashed."""
+        asked = []
+        real = signer_domains._domain_tails
+        monkeypatch.setattr(signer_domains, "_domain_tails", lambda name: asked.append(name) or real(name))
+        leaf = pki().leaf(dns=["a." * 2_000 + "example.org", "rec.example.org"])
+        assert signer_domains.is_of_other_domain(UUID, leaf)
+        assert asked == ["rec.example.org", "example.org"]
+
     def test_unknown_profile(self):
         """An unknown chain profile is a usage error."""
         with pytest.raises(UsageError):
@@ -540,6 +641,12 @@ class TestNested:
         report = result(self.nest(inner))
         assert report.verdict == "verified"
         assert "nested-inner-expired" in codes(report, "info")
+
+    def test_not_valid_yet_inside(self):
+        """An inner certificate of the future has not expired since: nothing vouches for its signature."""
+        inner = signed(chain=pki().chain(start=NOW + timedelta(days=1), end=NOW + timedelta(days=9)))
+        report = result(self.nest(inner))
+        assert (report.verdict, codes(report, "error")) == ("failed", ["chain-expired"])
 
     def test_broken_inside(self):
         """A broken inner signature is an error."""
@@ -608,6 +715,47 @@ class TestCertificates:
             read_x5c(value)
         except CertificateError:
             pass
+
+    @given(st.data())
+    def test_damaged(self, data):
+        """A certificate with any byte changed is read or a CertificateError, and a search with it never a crash."""
+        damaged = bytearray(pki().middle.public_bytes(Encoding.DER))
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # cryptography warns of what it will refuse one day
+            try:
+                (one,) = read_x5c([base64.b64encode(damaged).decode()])
+            except CertificateError:
+                return
+            find_chain((one,), [one], at=NOW)
+
+    def test_version_that_does_not_exist(self, tmp_path):
+        """A certificate of a version yet to come is unreadable, in a header and in a file."""
+        version = b"\xa0\x03\x02\x01"
+        data = pki().leaf().public_bytes(Encoding.DER).replace(version + b"\x02", version + b"\x07", 1)
+        header = {"x5c": [base64.b64encode(data).decode()], "uuid": UUID}
+        report = result(envelope(entry(header=header)))
+        assert (report.verdict, codes(report, "error")) == ("failed", ["jws-certificate-missing"])
+        (tmp_path / "a.der").write_bytes(data)
+        with pytest.raises(ConfigurationError) as caught:
+            load_certificates(tmp_path / "a.der")
+        assert caught.value.code == "certificate-malformed"
+
+    def test_file_with_impossible_dates(self, tmp_path):
+        """A certificate file is read whole when it is loaded: what is damaged in it shows there."""
+        data = pki().root.public_bytes(Encoding.DER)
+        place = data.index(b"\x17\x0d") + 2
+        (tmp_path / "a.der").write_bytes(data[:place] + b"999999999999Z" + data[place + 13 :])
+        with pytest.raises(ConfigurationError) as caught:
+            load_certificates(tmp_path / "a.der")
+        assert caught.value.code == "certificate-malformed"
+
+    def test_folder_in_itself(self, tmp_path):
+        """Folders in a folder of anchors are passed over, so that links in a circle end nowhere."""
+        for name in ("a.pem", "b.pem"):
+            (tmp_path / name).symlink_to(".")
+        (tmp_path / "c.pem").write_bytes(pki().root.public_bytes(Encoding.PEM))
+        assert load_certificates(tmp_path) == (pki().root,)
 
     def test_files(self, tmp_path):
         """Anchors are read from PEM and DER files, of several certificates, and from folders of them."""

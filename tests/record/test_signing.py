@@ -25,15 +25,10 @@ from onrecord.record.forms import (
 from onrecord.record.opening import MAX_NESTING
 from onrecord.record.updating import with_updated_at
 from onrecord.record.vcon.canonical_text import canonical_text
-from support.vcons import NOW, UUID, Pki, answer, certify, invocation, vcon
+from support.vcons import NOW, UUID, answered, certify, pki
 
-DOCUMENT = vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z")
+DOCUMENT = answered()
 PAYLOAD = canonical_text(DOCUMENT)
-
-
-@cache
-def pki():
-    return Pki()
 
 
 def signed(payload=PAYLOAD, kind="p256", **options):

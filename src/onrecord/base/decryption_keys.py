@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa, x25519
 
 from onrecord.base.errors import KeyAccessError, Where
 from onrecord.base.jose_encryption import DecryptionKey, key_alg, unwrap_key
-from onrecord.base.keys import read_private_file
+from onrecord.base.key_uris import load_key_file, open_key
 
 
 class Decrypter(ABC):
@@ -53,30 +50,11 @@ def decrypter_from_uri(uri: str, *, purpose: str) -> Decrypter:
 
     Raises `KeyAccessError` with code "key-scheme-unknown", "key-missing", "key-owner", "key-mode" or "key-malformed".
     """
-    scheme, colon, rest = uri.partition(":")
-    opener = SCHEMES.get(scheme) if colon else None
-    if opener is None:
-        raise KeyAccessError(
-            f"the {purpose} key has a scheme that is not known; known are {', '.join(sorted(SCHEMES))}",
-            code="key-scheme-unknown",
-            hint="write it as file:/absolute/path/to/key.pem",
-        )
-    try:
-        return opener(rest)
-    except KeyAccessError as error:
-        raise KeyAccessError(
-            f"the {purpose} key: {error}", code=error.code, hint=error.hint, where=error.where
-        ) from error
+    return open_key(uri, schemes=SCHEMES, purpose=purpose)
 
 
 def _open_file_key(path_text: str) -> Decrypter:
-    path = Path(path_text)
-    try:
-        key = serialization.load_pem_private_key(read_private_file(path), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise KeyAccessError(
-            "not a PEM private key without passphrase", code="key-malformed", where=Where(file=path_text)
-        ) from None
+    key = load_key_file(path_text)
     if isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | x25519.X25519PrivateKey) and (
         key_alg(key.public_key()) is not None
     ):

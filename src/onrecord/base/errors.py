@@ -79,7 +79,9 @@ class PolicyError(OnrecordError):
 class KeyAccessError(OnrecordError):
     """A key is missing, unreadable, too open, or of the wrong kind."""
 
-    usual_hint = "look at the path, the owner and the mode of this key in the configuration"
+    usual_hint = (
+        "look at the path, the owner and the mode of the key that is named here or in the configuration"
+    )
 
 
 class StorageError(OnrecordError):

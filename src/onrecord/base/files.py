@@ -1,6 +1,6 @@
-"""Reading and replacing files whose place others may have touched.
+"""Reading, making and replacing files whose place others may have touched.
 
-Both functions raise `OSError` as the operating system does: what a missing or a linked file means, and under which
+All functions raise `OSError` as the operating system does: what a missing or a linked file means, and under which
 code that is told, each caller knows better.
 """
 
@@ -49,6 +49,39 @@ def read_regular(path: Path, *, limit_bytes: int, follow: bool = False) -> bytes
     """Return the bytes of a regular file. Raises `OSError` as `regular_file` and `read_bounded` do."""
     with regular_file(path, follow=follow) as (descriptor, _):
         return read_bounded(descriptor, limit_bytes=limit_bytes)
+
+
+def write_new(path: Path, data: bytes, *, mode: int) -> None:
+    """Make a file that was not there, with its name and its content at once.
+
+    Where the file system can, the content has no name while it is written, so that not even a kill leaves a piece of
+    it behind. Raises `OSError`, which is `FileExistsError` for whatever has the name already, links included.
+    """
+    descriptor, beside = _open_unnamed(path.parent, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+            # With a descriptor of a folder, used or not, the link in /proc is followed to the content behind it.
+            os.link(beside or f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+    finally:
+        if beside is not None:
+            os.unlink(beside)
+    with contextlib.suppress(PermissionError):  # a folder one may write in and not read
+        sync_directory(path.parent)
+
+
+def _open_unnamed(folder: Path, mode: int) -> tuple[int, Path | None]:
+    """Open a new file in a folder: without a name, or else under a name of its own, which is returned."""
+    if os.path.isdir("/proc/self/fd"):
+        try:
+            return os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode), None
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.EISDIR):
+                raise
+    beside = folder / f".{secrets.token_hex(8)}.part"
+    return os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode), beside
 
 
 def replace_whole(path: Path, data: bytes, *, mode: int, durable: bool = True) -> None:

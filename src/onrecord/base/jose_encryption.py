@@ -45,12 +45,7 @@ _OAEP: Final = {
     RSA_OAEP: padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None),  # noqa: S303 - RFC 7518 names it
     RSA_OAEP_256: padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), None),
 }
-_CURVES: Final[Mapping[str, type[ec.EllipticCurve]]] = {
-    "P-256": ec.SECP256R1,
-    "P-384": ec.SECP384R1,
-    "P-521": ec.SECP521R1,
-}
-_CURVE_NAMES: Final = {curve().name: name for name, curve in _CURVES.items()}
+_CURVE_NAMES: Final = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
 _WRAPPING_KEY_BYTES: Final = 32
 
 
@@ -247,7 +242,7 @@ def _exchange(key: ec.EllipticCurvePrivateKey | x25519.X25519PrivateKey, epk: ob
         if epk.get("kty") != "OKP" or epk.get("crv") != "X25519":
             return None
         return key.exchange(x25519.X25519PublicKey.from_public_bytes(_coordinate(epk.get("x"))))
-    if epk.get("kty") != "EC" or _CURVES.get(str(epk.get("crv"))) is not type(key.curve):
+    if (epk.get("kty"), epk.get("crv")) != ("EC", _CURVE_NAMES.get(key.curve.name, "")):
         return None
     x, y = (int.from_bytes(_coordinate(epk.get(name)), "big") for name in ("x", "y"))
     return key.exchange(ec.ECDH(), ec.EllipticCurvePublicNumbers(x, y, key.curve).public_key())

@@ -5,29 +5,24 @@ Users may add a scheme: `SCHEMES["vault"] = open_vault_key`, a function from the
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from onrecord.base.errors import ConfigurationError, KeyAccessError, MalformedError, Where
-from onrecord.base.files import read_bounded, read_regular, regular_file
+from onrecord.base.files import read_regular
 from onrecord.base.hashes import b64url, b64url_decode_strict
+from onrecord.base.key_uris import load_key_file, open_key
 
 PublicKey = ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-
-MAX_KEY_FILE_BYTES: Final = 65_536
-"""Largest key file read: a PEM key has a few kilobytes, anything larger is another file."""
 
 MAX_TRUST_BYTES: Final = 1_048_576
 """Largest trust file read: some thousand lines."""
@@ -123,79 +118,28 @@ def signer_from_uri(uri: str, *, purpose: str) -> Signer:
 
     Source: transparency.md 5.1.
     """
-    scheme, colon, rest = uri.partition(":")
-    opener = SCHEMES.get(scheme) if colon else None
-    if opener is None:
-        raise KeyAccessError(
-            f"the {purpose} key has the scheme {scheme!r}, known are {', '.join(sorted(SCHEMES))}",
-            code="key-scheme-unknown",
-            hint="write it as file:/absolute/path/to/key.pem",
-        )
-    try:
-        return opener(rest)
-    except KeyAccessError as error:
-        raise KeyAccessError(
-            f"the {purpose} key: {error}", code=error.code, hint=error.hint, where=error.where
-        ) from error
+    return open_key(uri, schemes=SCHEMES, purpose=purpose)
 
 
 def _open_file_key(path_text: str) -> Signer:
-    return PrivateKeySigner(_load_private_key(read_private_file(Path(path_text)), path_text))
+    key = load_key_file(path_text)
+    if (
+        isinstance(key, ed25519.Ed25519PrivateKey)
+        or (
+            isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1)
+        )
+        or (isinstance(key, rsa.RSAPrivateKey) and key.key_size >= 2048)
+    ):
+        return PrivateKeySigner(key)
+    raise KeyAccessError(
+        "the key is neither Ed25519, P-256, P-384 nor RSA of 2048 bits",
+        code="key-malformed",
+        where=Where(file=path_text),
+    )
 
 
 SCHEMES: dict[str, Callable[[str], Signer]] = {"file": _open_file_key}
 """Key schemes by name. Add to it to sign with another kind of key store."""
-
-
-def read_private_file(path: Path) -> bytes:
-    """Read a file that only its owner may read: regular, no link, owner this uid, mode 0600 or stricter.
-
-    Raises `KeyAccessError` with code "key-missing", "key-owner", "key-mode" or "key-malformed" (too large).
-    """
-    where = Where(file=str(path))
-    try:
-        with regular_file(path) as (descriptor, status):
-            _check_private(status, where)
-            return read_bounded(descriptor, limit_bytes=MAX_KEY_FILE_BYTES)
-    except OSError as error:
-        code = "key-malformed" if error.errno in (errno.EINVAL, errno.EFBIG) else "key-missing"
-        raise KeyAccessError(f"cannot read the file ({error.strerror})", code=code, where=where) from error
-
-
-def _check_private(status: os.stat_result, where: Where) -> None:
-    if status.st_uid != os.geteuid():
-        raise KeyAccessError(
-            f"the file belongs to uid {status.st_uid}, this process has uid {os.geteuid()}",
-            code="key-owner",
-            where=where,
-            hint="give the file to the uid of the process that uses it",
-        )
-    if status.st_mode & 0o077:
-        raise KeyAccessError(
-            f"the file has mode {stat.S_IMODE(status.st_mode):04o}, others can reach it",
-            code="key-mode",
-            where=where,
-            hint=f"chmod 600 {where.file}",
-        )
-
-
-def _load_private_key(data: bytes, path: str) -> PrivateKey:
-    where = Where(file=path)
-    try:
-        key = serialization.load_pem_private_key(data, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise KeyAccessError(
-            "not a PEM private key without passphrase", code="key-malformed", where=where
-        ) from None
-    if isinstance(key, ed25519.Ed25519PrivateKey):
-        return key
-    if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1):
-        return key
-    if isinstance(key, rsa.RSAPrivateKey) and key.key_size >= 2048:
-        return key
-    raise KeyAccessError(
-        "the key is neither Ed25519, P-256, P-384 nor RSA of 2048 bits", code="key-malformed", where=where
-    )
 
 
 def generate_private_key(

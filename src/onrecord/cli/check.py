@@ -60,7 +60,10 @@ def command(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="FILE", help="vCons or folders of them; - is standard input.", show_default=False
+            metavar="FILE",
+            help="vCons or folders of them; - is standard input.",
+            show_default=False,
+            readable=False,
         ),
     ] = None,
     profile: Annotated[
@@ -83,7 +86,8 @@ def command(
         typer.Option(
             "--suppress",
             metavar="CODE[=POINTER]",
-            help="Count findings of this code, at and below this place, and do not report them.",
+            help="Count findings of this code, at and below this place, and do not report them; "
+            "may be given several times.",
             show_default=False,
         ),
     ] = None,
@@ -117,7 +121,12 @@ def command(
     files = expand(paths)
     first = next(files, None)
     if first is None:
-        raise UsageError("no file looks like a vCon there", code="no-files", hint="name the files themselves")
+        raise UsageError(
+            "no file looks like a vCon there",
+            code="no-files",
+            hint="name the files themselves",
+            where=Where(file=", ".join(map(str, paths))),
+        )
     report = JsonReport() if as_json else TextReport(console())
     exit_with(_run(chain([first], files), report, rules, single=len(paths) == 1 and first == paths[0]))
 

@@ -12,8 +12,8 @@ from onrecord.base.errors import MalformedError, UsageError
 from onrecord.base.reports import Report
 from onrecord.cli.files import OutOption, read_file, require_out, write_file
 from onrecord.cli.findings import print_findings
+from onrecord.cli.keys import key_uri
 from onrecord.cli.output import ConfigOption, JsonOption, emit, error_console, exit_with, note, visible
-from onrecord.cli.sign import key_uri
 from onrecord.cli.sources import placed
 from onrecord.cli.trust import (
     AnchorOption,
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An encrypted vCon; - is standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An encrypted vCon; - is standard input.", readable=False)
+    ],
     key: Annotated[
         str,
         typer.Option(
@@ -57,7 +59,8 @@ def command(
 ) -> None:
     """Decrypt a vCon and write the signed form inside.
 
-    Where an anchor is known it is verified first, and nothing is written that is not.
+    Where an anchor is known it is verified first, and nothing is written that is not. Without one nobody vouches for
+    what is written, but its signatures must fit the certificates beside them.
 
     Exit 0 done, 1 not decrypted or not verified, 2 not readable, or no encrypted vCon, 3 the key cannot be used.
     """
@@ -68,7 +71,13 @@ def command(
         )
     data = read_file(file)
     decrypter = decrypter_from_uri(key_uri(key, SCHEMES), purpose="decryption")
-    anchors = () if unverified else anchors_of(anchor, config)
+    anchors = () if unverified else anchors_of(anchor, config, whole=True)
+    if not anchors and not unverified and (at or crl):
+        raise UsageError(
+            "--at and --crl are for verifying, and there is no anchor to verify with",
+            code="usage",
+            hint="name one with --anchor, or leave them out",
+        )
     try:
         decrypted = decrypt(data, key=decrypter)
     except UndecryptedError as error:
@@ -76,7 +85,7 @@ def command(
     except MalformedError as error:
         raise placed(error, file) from error
     report = None
-    if anchors:
+    if not unverified:
         report = with_envelope(
             verify(
                 decrypted.signed,
@@ -87,6 +96,8 @@ def command(
             ),
             decrypted,
         )
+    if report is not None and not anchors and report.verdict != "failed":
+        report = None  # nobody was named who vouches for the signer: signatures that fit prove nothing
     good = report.verdict == "verified" if report is not None else not decrypted.has_errors
     written = good or unverified
     if written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,13 +36,15 @@ class Enc(Enum):
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A signed vCon; - is standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A signed vCon; - is standard input.", readable=False)
+    ],
     recipient: Annotated[
         list[Path],
         typer.Option(
             "--recipient",
             metavar="CERT",
-            help="Certificate of somebody who shall be able to open it. May be repeated.",
+            help="Certificate of somebody who shall be able to open it; may be given several times.",
             show_default=False,
         ),
     ],
@@ -74,8 +77,12 @@ def command(
         form = open_form(encrypted)
     except MalformedError as error:
         raise placed(error, file) from error
+    except CertificateError as error:
+        error.where = _place_of(error, recipient)
+        raise
     write_file(out, encrypted)
     assert form.encrypted is not None  # what was just written is read again
+    count = len(form.encrypted.recipients)
     algs = sorted({str(one.header["alg"]) for one in form.encrypted.recipients})
     if as_json:
         emit(
@@ -86,12 +93,20 @@ def command(
                 "uuid": form.encrypted.shared("uuid"),
                 "alg": algs[0] if len(algs) == 1 else algs,
                 "enc": enc.value,
-                "recipients": len(recipients),
+                "recipients": count,
                 "findings": [],
             }
         )
         return
-    note(f"encrypted with {' and '.join(algs)} and {enc.value}, recipients: {len(recipients)}")
+    note(f"encrypted with {enc.value} for {count} recipient{'s'[: count > 1]} ({', '.join(algs)})")
+
+
+def _place_of(error: CertificateError, named: Sequence[Path]) -> Where | None:
+    """Return the file of the recipient that an error is about."""
+    _, _, index = ((error.where.pointer if error.where is not None else None) or "").rpartition(
+        "/recipients/"
+    )
+    return Where(file=str(named[int(index)])) if index.isdecimal() else error.where
 
 
 def _first_certificate(path: Path) -> x509.Certificate:

@@ -1,4 +1,4 @@
-"""Reading the files that the vCon commands are given."""
+"""Reading the files that the vCon commands are given, and writing their results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from onrecord.base.errors import UsageError, Where
+from onrecord.base.files import write_new
 from onrecord.record.vcon.reader import MAX_BYTES
 
 OutOption = Annotated[
@@ -21,12 +22,19 @@ OutOption = Annotated[
     ),
 ]
 
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", metavar="FILE", help="Write the report, as JSON, to this new file.", show_default=False
+    ),
+]
+
 VCON_SUFFIXES: Final = (".vcon", ".json", ".vcon.gz", ".json.gz")
 """Names that are taken for vCons when a folder is given. A file that is named itself may have any name."""
 
 
 _SIGNED_RECORDS: Final = (
-    "onrecord record sessions names the vCons of a running recorder; they lie below paths.records"
+    "look at the name and the folder; onrecord record sessions names the vCons of a running recorder"
 )
 
 
@@ -60,6 +68,7 @@ def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes:
         raise UsageError(
             f"the file cannot be read: {error.strerror}",
             code="file-unreadable",
+            hint="give yourself the right to read it; ls -l says whose it is",
             where=Where(file=str(path)),
         ) from error
     if len(data) > max_bytes:
@@ -82,26 +91,30 @@ def write_file(path: Path | None, data: bytes) -> None:
     Source: record.md PR-15.
     """
     if path is None or str(path) == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        _write_out(data)
         return
     where = Where(file=str(path))
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(beside, path)
-        finally:
-            os.unlink(beside)
+        write_new(path, data, mode=0o600)
     except FileExistsError:
         raise _exists(where) from None
     except OSError as error:
         raise UsageError(
             f"the file cannot be written: {error.strerror}", code="file-unwritable", where=where
+        ) from error
+
+
+def _write_out(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, AttributeError) as error:  # a full disk; a process that was started without one
+        if isinstance(error, OSError):  # what is still in the buffer must go somewhere at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise UsageError(
+            "standard output cannot be written", code="file-unwritable", hint="name a file with --out"
         ) from error
 
 

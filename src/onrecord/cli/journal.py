@@ -35,7 +35,9 @@ def verify(
     checkpoint: Annotated[
         list[Path] | None,
         typer.Option(
-            "--checkpoint", metavar="NOTE", help="A checkpoint kept outside of the journal; repeatable."
+            "--checkpoint",
+            metavar="NOTE",
+            help="A checkpoint kept outside of the journal; may be given several times.",
         ),
     ] = None,
     trust: Annotated[

@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import re
 import sys
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -50,6 +52,8 @@ _CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """The base of all parsing errors; typer carries its own copy of click and does not export this class."""
 
 
+_LIST_TYPE = re.compile(r"\blist\[(\w+)\]")
+
 USAGE = "Usage: onrecord [--version] [--help] COMMAND [ARGUMENTS]"
 
 
@@ -60,7 +64,20 @@ def verb_command(verb: str) -> Any:
     if app is None:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(name=verb)(module.command)
-    return typer.main.get_command(app)
+    command = typer.main.get_command(app)
+    _name_types(command)
+    return command
+
+
+def _name_types(command: Any) -> None:
+    """Let help call the type of arguments that may be several by the name of one: list[Path] is Python."""
+    for part in (command, *getattr(command, "commands", {}).values()):
+        for parameter in part.params:
+            if parameter.param_type_name == "argument" and parameter.nargs == -1:
+                shown = parameter.display_type
+                parameter.display_type = lambda ctx, shown=shown: _LIST_TYPE.sub(
+                    lambda found: found[1].lower(), shown(ctx)
+                )
 
 
 def overview() -> str:
@@ -93,7 +110,10 @@ def _run(arguments: list[str]) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     except _CLICK_ERROR as error:
-        message = str(getattr(error, "format_message", lambda: "wrong usage")())
+        # The framework's name for a refused value means nothing to who typed it.
+        message = str(getattr(error, "format_message", lambda: "wrong usage")()).replace(
+            ": Value error, ", ": "
+        )
         command = getattr(getattr(error, "ctx", None), "command_path", f"onrecord {verb}")
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the whole help
             if "--json" not in arguments:
@@ -111,6 +131,8 @@ def main(argv: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json = "--json" in ours  # behind "--" stands another program's command line
+    if not sys.warnoptions:  # libraries warn about what stands in files of others, with paths of this machine
+        warnings.simplefilter("ignore")
     try:
         status = _run(arguments)
     except OnrecordError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,7 +11,8 @@ from rich.console import Group
 
 from onrecord.base.errors import KeyAccessError, MalformedError, Where
 from onrecord.cli.files import read_file
-from onrecord.cli.output import JsonOption, console, emit_parts
+from onrecord.cli.output import JsonOption, console, emit_parts, write_out
+from onrecord.cli.sources import placed, vcon_in
 from onrecord.record.forms import ENCRYPTED, SIGNED, open_form
 from onrecord.record.story.rendering import Rendering
 from onrecord.record.story.rows import Row
@@ -20,8 +21,6 @@ from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.model import Vcon
 from onrecord.record.vcon.versions import unsupported_critical
 
-_CHECK: Final = "onrecord check FILE shows what is wrong with it"
-_COMPACT: Final = "convert_compact of onrecord.record.forms makes the general JSON form of it"
 _ROWS_AT_ONCE: Final = 500
 """Lines handed to the terminal at once: the first ones come soon, and a long story is never held as a whole."""
 
@@ -29,7 +28,10 @@ _SIGNED_NOTE: Final = "Signed; the signature was not verified here (onrecord ver
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A vCon, signed or not; - is standard input.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A vCon, signed or not; - is standard input.", readable=False),
+    ],
     everything: Annotated[
         bool, typer.Option("--all", help="Show every entry and event, also of a long record.")
     ] = False,
@@ -55,11 +57,14 @@ def command(
         emit_parts({"file": str(file), "form": kind, "signature": "not-checked", **story.json_members()})
         return
     out = console()
-    if kind == SIGNED:
-        out.print(Row([(_SIGNED_NOTE, "yellow")]))
     rows = Rendering(story, everything=everything).rows()
+    if kind == SIGNED:
+        rows = chain([Row([(_SIGNED_NOTE, "yellow")])], rows)
     while batch := list(islice(rows, _ROWS_AT_ONCE)):
-        out.print(Group(*batch))
+        if out.is_terminal:
+            out.print(Group(*batch))
+        else:
+            write_out("".join(f"{row.plain()}\n" for row in batch))
 
 
 def _open(file: Path) -> tuple[str, Vcon, int]:
@@ -73,21 +78,8 @@ def _open(file: Path) -> tuple[str, Vcon, int]:
                 hint="onrecord decrypt FILE --key KEY --out SIGNED, then onrecord show SIGNED",
                 where=Where(file=str(file)),
             )
-        if form.payload_error is not None:
-            raise form.payload_error
-        if form.payload is None:
-            compact = form.envelope is not None and form.envelope.has("form-compact")
-            raise MalformedError(
-                "the file is a compact JWS" if compact else "there is no vCon in the envelope",
-                code="form-compact" if compact else "jws-payload-invalid",
-                hint=_COMPACT if compact else None,
-            )
-        Vcon.of_document(form.payload)  # refuses what is no vCon
-        return form.kind, Vcon(form.payload.value), len(form.payload.raw)
+        document = vcon_in(form)
+        Vcon.of_document(document)  # refuses what is no vCon
+        return form.kind, Vcon(document.value), len(document.raw)
     except MalformedError as error:
-        raise MalformedError(
-            str(error),
-            code=error.code,
-            hint=error.hint or _CHECK,
-            where=Where(file=str(file), pointer=error.where.pointer if error.where else None),
-        ) from error
+        raise placed(error, file) from error

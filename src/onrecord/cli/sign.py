@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
@@ -17,6 +16,7 @@ from onrecord.base.findings import Finding
 from onrecord.base.keys import SCHEMES, Signer, signer_from_uri
 from onrecord.cli.files import OutOption, read_file, require_out, write_file
 from onrecord.cli.findings import print_findings
+from onrecord.cli.keys import key_uri
 from onrecord.cli.output import ConfigOption, JsonOption, emit, error_console, exit_with, note
 from onrecord.cli.sources import placed
 from onrecord.cli.trust import (
@@ -24,7 +24,9 @@ from onrecord.cli.trust import (
     AtOption,
     ChainOption,
     ChainProfile,
+    CrlOption,
     anchors_of,
+    crls_of,
     time_of,
 )
 from onrecord.record.certificates import load_certificates
@@ -48,7 +50,9 @@ class Alg(Enum):
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An unsigned vCon; - is standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An unsigned vCon; - is standard input.", readable=False)
+    ],
     key: Annotated[
         str | None,
         typer.Option(
@@ -62,8 +66,9 @@ def command(
         list[Path] | None,
         typer.Option(
             "--certificate",
-            metavar="FILE",
-            help="Certificates of the key, its own first; default: keys.record_chain of the configuration.",
+            metavar="CERT",
+            help="Certificates of the key, its own first; may be given several times; "
+            "default: keys.record_chain of the configuration.",
             show_default=False,
         ),
     ] = None,
@@ -83,6 +88,7 @@ def command(
     anchor: AnchorOption = None,
     at: AtOption = None,
     chain: ChainOption = ChainProfile.STRICT,
+    crl: CrlOption = None,
     out: OutOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -90,12 +96,12 @@ def command(
     """Sign a vCon: sets updated_at to the present time, checks it, and writes the signed form.
 
     Sign when the conversation has ended, or at checkpoints that you declare; what is added later needs a new instance.
-    --anchor, --at and --chain are for --wrap, which verifies first.
+    --anchor, --at, --chain and --crl are for --wrap, which verifies first.
 
     Exit 0 signed, 1 not signed because of what is wrong with the file, 2 not readable, 3 the key cannot be used.
     """
     require_out(out, as_json=as_json)
-    _require_wrap(wrap, anchor, at)
+    _require_wrap(wrap, anchor, at, crl)
     data = read_file(file)
     signer, own_chain = _key_of(key, certificate, config)
     how: dict[str, Any] = {
@@ -118,6 +124,7 @@ def command(
                 anchors=anchors_of(anchor, config),
                 at=time_of(at, "--at"),
                 chain_profile=chain.value,
+                crls=crls_of(crl),
             )
         else:
             raise _other_form(form.kind, file)
@@ -144,10 +151,10 @@ def command(
     note(f"signed with {header['alg']}, certificates: {len(own_chain)}, envelopes: {len(result.envelopes)}")
 
 
-def _require_wrap(wrap: bool, anchor: list[Path] | None, at: str | None) -> None:
-    if not wrap and (anchor or at):
+def _require_wrap(wrap: bool, anchor: list[Path] | None, at: str | None, crl: list[Path] | None) -> None:
+    if not wrap and (anchor or at or crl):
         raise UsageError(
-            "--anchor and --at are for --wrap, and nothing is verified without it",
+            "--anchor, --at and --crl are for --wrap, and nothing is verified without it",
             code="usage",
             hint="leave them out, or name a signed vCon and --wrap",
         )
@@ -164,10 +171,10 @@ def _key_of(
         raise UsageError(
             "a key and its certificates belong together",
             code="key-certificates",
-            hint="give both --key KEY and --certificate FILE, or neither to use those of the configuration",
+            hint="give both --key KEY and --certificate CERT, or neither to use those of the configuration",
         )
     if key is None or not certificate:
-        keys = Configuration.load(config).keys
+        keys = _configured(config).keys
         key, certificate = keys.record, (keys.record_chain,)
     certificates = [one for path in certificate for one in load_certificates(path)]
     if not certificates:
@@ -186,10 +193,15 @@ def _key_of(
     return signer_from_uri(key_uri(key, SCHEMES), purpose="signing"), own
 
 
-def key_uri(text: str, schemes: Any) -> str:
-    """Return the URI of a key that a person named by URI or by path."""
-    scheme, colon, _ = text.partition(":")
-    return text if colon and scheme in schemes else f"file:{os.path.abspath(text)}"
+def _configured(config: Path | None) -> Configuration:
+    try:
+        return Configuration.load(config)
+    except ConfigurationError as error:
+        if error.code == "configuration-missing":
+            error.hint = (
+                "name a key with --key KEY and --certificate CERT, or make a configuration: onrecord init"
+            )
+        raise
 
 
 def _checked(text: bytes, file: Path, *, force: bool, as_json: bool) -> tuple[Finding, ...]:

@@ -36,7 +36,8 @@ AnchorOption = Annotated[
     typer.Option(
         "--anchor",
         metavar="CERT",
-        help="Trust this certificate, or those of a folder; default: trust.vcon of the configuration.",
+        help="Trust this certificate, or those of a folder; may be given several times; "
+        "default: trust.vcon of the configuration.",
         show_default=False,
     ),
 ]
@@ -55,14 +56,18 @@ CrlOption = Annotated[
     typer.Option(
         "--crl",
         metavar="FILE",
-        help="Look up certificates in this list of revoked ones; none is ever fetched.",
+        help="Look up certificates in this list of revoked ones; may be given several times; none is ever fetched.",
         show_default=False,
     ),
 ]
 
 
-def anchors_of(paths: Sequence[Path] | None, config: Path | None) -> tuple[x509.Certificate, ...]:
+def anchors_of(
+    paths: Sequence[Path] | None, config: Path | None, *, whole: bool = False
+) -> tuple[x509.Certificate, ...]:
     """Return the trusted certificates: those named, else those of the configuration found, else none.
+
+    With `whole` a configuration that is there and cannot be used is an error, for callers that go on without anchors.
 
     Raises `ConfigurationError` for a file that cannot be read, for a folder without certificates, and for the
     configuration if it was named.
@@ -72,7 +77,7 @@ def anchors_of(paths: Sequence[Path] | None, config: Path | None) -> tuple[x509.
     try:
         return load_certificates(Configuration.load(config).trust.vcon)
     except ConfigurationError as error:
-        if config is not None:
+        if config is not None or (whole and error.code != "configuration-missing"):
             raise
         if error.code not in ("configuration-missing", "certificate-missing"):
             note(f"onrecord: the configuration is not used: {visible(str(error))} [{error.code}]")

@@ -9,12 +9,13 @@ from typing import Annotated, Final
 import typer
 
 from onrecord.base.errors import MalformedError, UsageError
-from onrecord.cli.files import OutOption, read_file, require_new, require_out, write_file
+from onrecord.cli.files import OutOption, ReportOption, read_file, require_new, require_out, write_file
 from onrecord.cli.findings import print_findings
 from onrecord.cli.lines import Lines, Segment
 from onrecord.cli.output import ConfigOption, JsonOption, emit, error_console, exit_with, json_text, visible
-from onrecord.cli.sources import open_source, placed
-from onrecord.cli.trust import AnchorOption, AtOption, ChainOption, ChainProfile, time_of
+from onrecord.cli.places import places
+from onrecord.cli.sources import UnverifiedOption, open_source, placed
+from onrecord.cli.trust import AnchorOption, AtOption, ChainOption, ChainProfile, CrlOption, time_of
 from onrecord.record.checks.checker import CheckResult, check
 from onrecord.record.forms import SIGNED, Form
 from onrecord.record.migration import Change, Migration, migrate
@@ -22,39 +23,27 @@ from onrecord.record.migration.report import ACTIONS, STEPS
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.model import Vcon
 
-SHOWN_PLACES: Final = 3
-"""Places named for each kind of change; the report has them all."""
-
 STYLES: Final = {"converted": "green", "derived": "green", "dropped": "dim", "kept": "yellow"}
 """Colours of what happened: yellow is for a person to look at."""
-
-MAX_PLACE: Final = 100
-"""Characters of a place that are printed: the names in it come from the file."""
 
 
 def command(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A vCon of any core version; - is standard input.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A vCon of any core version; - is standard input.", readable=False
+        ),
     ],
     out: OutOption = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report",
-            metavar="FILE",
-            help="Write what was done, as JSON, to this new file.",
-            show_default=False,
-        ),
-    ] = None,
+    report: ReportOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and write no vCon.")
     ] = False,
     anchor: AnchorOption = None,
     at: AtOption = None,
     chain: ChainOption = ChainProfile.STRICT,
-    unverified: Annotated[
-        bool, typer.Option("--unverified", help="Take a signed vCon as it is, without verifying it.")
-    ] = False,
+    crl: CrlOption = None,
+    unverified: UnverifiedOption = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -77,6 +66,7 @@ def command(
             anchors=anchor or (),
             at=time_of(at, "--at"),
             chain=chain.value,
+            crls=crl or (),
             unverified=unverified,
             config=config,
         )
@@ -164,14 +154,12 @@ def _changes(changes: Sequence[Change]) -> Iterator[tuple[list[Segment], list[Se
             (f"{mark:1} ", "bold red"),
             (f"{code:22}", "bold"),
         ]
-        places = ", ".join(_place(change) for change in group[:SHOWN_PLACES])
-        more = f" and {len(group) - SHOWN_PLACES} more" if len(group) > SHOWN_PLACES else ""
-        yield head, [(f"{STEPS[code].meaning}: ", ""), (places + more, "cyan")]
+        where = places([_place(change) for change in group])
+        yield head, [(f"{STEPS[code].meaning}: ", ""), (where, "cyan")]
 
 
 def _place(change: Change) -> str:
     text = change.pointer or "(top)"
     if change.data and "reason" in change.data:
         text += f" ({change.data['reason']})"
-    text = visible(text[: MAX_PLACE + 1])
-    return text if len(text) <= MAX_PLACE else text[:MAX_PLACE] + "…"
+    return text

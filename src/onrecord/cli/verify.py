@@ -14,6 +14,7 @@ from onrecord.base.errors import MalformedError, UsageError
 from onrecord.base.reports import Report
 from onrecord.cli.files import read_file, write_file
 from onrecord.cli.findings import print_findings
+from onrecord.cli.lines import Lines, Segment
 from onrecord.cli.output import (
     ConfigOption,
     JsonOption,
@@ -38,6 +39,7 @@ from onrecord.cli.trust import (
     time_of,
 )
 from onrecord.record.forms import verify
+from onrecord.record.signers import NamedSigner, SignedReport
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +52,13 @@ _STYLES: Final = {
 }
 
 
+SHOWN_SIGNERS: Final = 10
+"""Signers named to people: a file may have as many signatures as it likes, and --json names them all."""
+
+MAX_NAME: Final = 160
+"""Characters of a name printed: those in certificates come from the file."""
+
+
 class Require(Enum):
     """How many signatures must hold."""
 
@@ -58,7 +67,9 @@ class Require(Enum):
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A signed vCon; - is standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A signed vCon; - is standard input.", readable=False)
+    ],
     anchor: AnchorOption = None,
     require: Annotated[
         Require,
@@ -69,7 +80,7 @@ def command(
         typer.Option(
             "--require-anchor",
             metavar="CERT",
-            help="Trust this certificate, and ask that it vouches for a signature. May be repeated.",
+            help="Trust this certificate, and ask that it vouches for a signature; may be given several times.",
             show_default=False,
         ),
     ] = None,
@@ -145,12 +156,22 @@ def command(
 
 def print_report(out: Console, report: Report) -> None:
     """Print the axes of a report, its findings, and the verdict as the last line."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, axis in report.axes.items():
-        count = "" if axis.count is None else str(axis.count)
-        grounds = Text(visible(axis.grounds), overflow="fold")
-        table.add_row(name, Text(axis.result, _STYLES[axis.result]), count, grounds)
-    out.print(table)
+    rows = [
+        (name, axis.result, "" if axis.count is None else str(axis.count), visible(axis.grounds))
+        for name, axis in report.axes.items()
+    ]
+    if out.is_terminal:
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for name, result, count, grounds in rows:
+            table.add_row(name, Text(result, _STYLES[result]), count, Text(grounds, overflow="fold"))
+        out.print(table)
+    else:  # a fingerprint stays in one piece for programs
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            out.print(Text("  ".join((*cells, row[3]))), soft_wrap=True)
+    if isinstance(report, SignedReport):
+        _print_signers(out, report)
     print_findings(out, report.findings)
     if report.not_checked:
         out.print(Text(f"not checked: {', '.join(report.not_checked)}"))
@@ -158,3 +179,34 @@ def print_report(out: Console, report: Report) -> None:
     if report.outcome != report.verdict:
         verdict.append(f": {report.outcome}")
     out.print(verdict)
+
+
+def _print_signers(out: Console, report: SignedReport) -> None:
+    """Print who signed what and when, or who the certificates beside the signatures say it was."""
+    lines = Lines(out)
+    for signer in report.signers[:SHOWN_SIGNERS]:
+        lines.add(*_signer_line(signer))
+    more = len(report.signers) - SHOWN_SIGNERS
+    if more > 0:
+        lines.add([("", "")], [(f"and {more} more signatures; --json names them all", "dim")])
+    if report.signers:
+        members = {"uuid": report.uuid, "updated_at": report.updated_at}
+        said = [f"{name} {_short(text)}" for name, text in members.items() if text]
+        lines.add([("vcon          ", "")], [(", ".join(said) or "without uuid and updated_at", "")])
+    lines.flush()
+
+
+def _signer_line(signer: NamedSigner) -> tuple[list[Segment], list[Segment]]:
+    name = _short(signer.subject or "no subject")
+    if signer.names:
+        name += f" ({_short(', '.join(signer.names))})"
+    if signer.anchor is not None:
+        grounds, style = f", vouched for by {_short(signer.anchor.subject or signer.anchor.sha256)}", ""
+    else:
+        grounds, style = ", by its own word: nobody vouches for this name", "yellow"
+    return [("signer        ", "")], [(name, "bold"), (grounds, style)]
+
+
+def _short(text: str) -> str:
+    """Return a text that others chose, safe for a terminal and not longer than a person reads."""
+    return visible(text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…")

@@ -29,7 +29,10 @@ def command(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", metavar="NAME", help="Wrap this server only; can be repeated.", show_default=False
+            "--only",
+            metavar="NAME",
+            help="Wrap this server only; may be given several times.",
+            show_default=False,
         ),
     ] = None,
     user: Annotated[

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from onrecord.record.amendment import amend
     from onrecord.record.checks.checker import check
     from onrecord.record.forms import decrypt, encrypt, sign, verify
-    from onrecord.record.migration import migrate
+    from onrecord.record.migration import MigrationReport, migrate, revert
     from onrecord.record.redaction import Rules, redact
     from onrecord.record.vcon.contents import Content
     from onrecord.record.vcon.model import Vcon
 
 __all__ = [
     "Content",
+    "MigrationReport",
     "Rules",
     "Vcon",
     "amend",
@@ -31,12 +32,14 @@ __all__ = [
     "encrypt",
     "migrate",
     "redact",
+    "revert",
     "sign",
     "verify",
 ]
 
 _MODULES: Final = {
     "Content": "vcon.contents",
+    "MigrationReport": "migration",
     "Rules": "redaction",
     "Vcon": "vcon.model",
     "amend": "amendment",
@@ -45,6 +48,7 @@ _MODULES: Final = {
     "encrypt": "encryption",
     "migrate": "migration",
     "redact": "redaction",
+    "revert": "migration",
     "sign": "signing",
     "verify": "signatures",
 }

@@ -54,7 +54,6 @@ class _Operation:
         "earlier",
         "has_other_party",
         "highest",
-        "last_started",
         "latest",
         "party",
         "server",
@@ -73,7 +72,6 @@ class _Operation:
         self.decision_events: list[int] = []
         self.attempts: dict[int, _Attempt] = {}
         self.highest = 0
-        self.last_started = -1
         self.latest: _Attempt | None = None
         """The attempt that was observed last, and in `earlier` the one before it."""
         self.earlier: _Attempt | None = None
@@ -192,7 +190,6 @@ class OperationReader:
             self.remarks.append(Remark("attempt-overlap", index, severity=severity))
         attempt.start(index)
         attempt.party = index_of(event.get("party"))
-        operation.last_started = max(operation.last_started, attempt.number)
         self._compare_target(index, event, operation)
         attempt.decision = operation.decision_for(attempt.number)
         if attempt.decision is None and self._standing:
@@ -265,7 +262,7 @@ class OperationReader:
         refused: set[str] = set()
         for operation_id, operation in self._operations.items():
             for number, decision in operation.decisions.items():
-                if number > operation.last_started:
+                if number > operation.highest:
                     data = {"decision": decision.decision}
                     self.remarks.append(Remark("not-performed", decision.event, data=data))
             for attempt in operation.attempts.values():

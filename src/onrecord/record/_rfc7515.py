@@ -51,7 +51,7 @@ class Signature:
     """
 
     index: int
-    protected_text: str
+    protected_text: str = field(repr=False)
     protected: Mapping[str, Any] = field(repr=False)
     header: Mapping[str, Any] = field(repr=False)
     value: bytes = field(repr=False)

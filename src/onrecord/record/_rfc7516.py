@@ -72,7 +72,7 @@ def read_message(members: Mapping[str, Any], report: Report) -> Message:
     protected_text = reader.protected_text()
     protected = reader.protected(protected_text)
     unprotected = reader.header(members, "unprotected")
-    reader.compare("unprotected", unprotected, {"protected": protected})
+    reader.compare("/unprotected", unprotected, {"protected": protected})
     recipients = reader.recipients(protected, unprotected)
     sealed = reader.sealed()
     aad = protected_text
@@ -186,7 +186,10 @@ class _Reader:
         return Sealed(iv, ciphertext, tag)
 
     def compare(self, place: str, header: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Report names that stand in several headers (RFC 7516: the parts are disjoint); say whether none conflicts."""
+        """Report names that stand in several headers (RFC 7516: the parts are disjoint); say whether none conflicts.
+
+        `place` is the pointer of the header that repeats what stands in `others`.
+        """
         agrees = True
         for name in header:
             for other in others.values():
@@ -223,7 +226,7 @@ class _Reader:
                 self.missing("recipient", pointer)
                 continue
             own = self.header(entry, "header", pointer)
-            agrees = self.compare(pointer, own, {"shared": shared})
+            agrees = self.compare(f"{pointer}/header", own, {"shared": shared})
             key = self.binary(entry, "encrypted_key", pointer)
             found.append(
                 Recipient(index, ChainMap(shared, own), key or b"", is_usable=agrees and key is not None)

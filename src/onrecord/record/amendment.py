@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from onrecord.base.dates import SYSTEM_CLOCK, Clock
 from onrecord.base.errors import MalformedError, UsageError, Where
-from onrecord.record.instances import PRIOR_REFERENCES, REPLACED, copy_json, new_identity, prior_name
+from onrecord.record.instances import REPLACED, copy_json, new_identity, prior_name
 from onrecord.record.vcon.model import Vcon
+from onrecord.record.vcon.references import NAMES
 
 
 def amend(
@@ -49,7 +50,7 @@ def amend(
         identity["uuid"] = uuid
     redacted = {
         name: copy_json(value)
-        for name in PRIOR_REFERENCES["redacted_from"]
+        for name in NAMES["redacted_from"]
         if type(value := vcon.members.get(name)) is dict and value
     }
     reference = redacted or {prior_name("amended_from", vcon.version): {"uuid": vcon.uuid}}

@@ -67,6 +67,7 @@ def read_calls(
     call and so on. A call and an operation are one if call_id equals operation_id, or if one result names both.
     """
     instants = instants or Instants()
+    listed = frozenset(extensions)
     made: list[tuple[int, int, str | None]] = []
     results: dict[str, list[tuple[int, int]]] = defaultdict(list)
     links: dict[str, str] = {}
@@ -81,7 +82,7 @@ def read_calls(
         if name == "tool-call":
             made.append((last, index, text_of(event.get("call_id"))))
         elif name == "tool-result":
-            kind = kind_of(event, extensions)
+            kind = kind_of(event, listed)
             if kind in (AI_AGENT_EXTENSION, MERGED):
                 call_id = text_of(event.get("call_id"))
                 if kind == MERGED:

@@ -25,6 +25,7 @@ from cryptography.x509.oid import ExtensionOID
 from onrecord.base.errors import CertificateError, ConfigurationError, Where
 from onrecord.base.files import read_regular
 from onrecord.base.jose import MIN_RSA_BITS
+from onrecord.base.key_uris import PRIVATE_KEY_MARK
 from onrecord.base.keys import PublicKey
 
 STRICT: Final = "strict"
@@ -160,9 +161,13 @@ def load_certificates(path: Path) -> tuple[x509.Certificate, ...]:
             where=Where(file=str(path)),
         ) from error
     except UNREADABLE as error:
+        is_key = PRIVATE_KEY_MARK in data
         raise ConfigurationError(
-            "the file holds no certificate in PEM or DER",
+            "the file holds a private key and no certificate"
+            if is_key
+            else "the file holds no certificate in PEM or DER",
             code="certificate-malformed",
+            hint="name the file of the certificate of this key" if is_key else None,
             where=Where(file=str(path)),
         ) from error
 

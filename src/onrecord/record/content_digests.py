@@ -1,43 +1,39 @@
 """The content hashes of a vCon whose bytes stand beside them.
 
-Source: record.md D-17; core "ContentHash".
+Source: record.md 1.3, D-17; core "ContentHash".
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from onrecord.base.hashes import ContentHash
 from onrecord.record.checks.collector import Collector
-from onrecord.record.vcon.bodies import body_bytes
+from onrecord.record.vcon.content_view import ContentView
+from onrecord.record.vcon.members import objects_of
 from onrecord.record.vcon.reader import Document
 
 _ARRAYS: Final = ("dialog", "attachments", "analysis", "events")
 
 
 def check_digests(document: Document, collector: Collector) -> tuple[int, int]:
-    """Check each content_hash whose bytes are in the vCon. Returns how many were checked and how many fit.
+    """Check each hash whose bytes are in the vCon. Returns how many were checked and how many fit.
 
-    One that does not fit is reported to `collector` as `content-hash-mismatch`. Nothing is fetched.
+    One that does not fit is reported to `collector` as `content-hash-mismatch`. `alg` and `signature` of version 0.0.1
+    are a hash too. Nothing is fetched.
     """
-    if b"content_hash" not in document.raw and b"\\u" not in document.raw:
+    if not any(name in document.raw for name in (b"content_hash", b"signature", b"\\u")):
         return 0, 0
     checked = fitting = 0
     for name in _ARRAYS:
-        items = document.value.get(name)
-        for index, item in enumerate(items if isinstance(items, list) else ()):
-            if not isinstance(item, dict) or item.get("content_hash") is None:
-                continue
-            stated = item["content_hash"]
-            tokens = stated if isinstance(stated, list) else [stated]
-            known = [token for token in tokens if isinstance(token, str) and token.startswith("sha512-")]
-            content = body_bytes(item) if known else None
-            if content is None:
+        for index, item in objects_of(document.value.get(name)):
+            view = ContentView(index, item)
+            content = view.content_bytes() if view.hashes else None
+            fits = None if content is None else view.fits(content)
+            if fits is None:
                 continue
             checked += 1
-            own = str(ContentHash.of(content))
-            if any(token != own for token in known):
-                collector.add("content-hash-mismatch", f"/{name}/{index}/content_hash")
-            else:
-                fitting += 1
+            fitting += fits
+            if not fits:
+                member = "content_hash" if view.has("content_hash") else "signature"
+                collector.add("content-hash-mismatch", f"/{name}/{index}/{member}")
     return checked, fitting

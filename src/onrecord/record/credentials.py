@@ -54,9 +54,11 @@ MEMBER_NAMES: Final = frozenset(
         "otp",
     ]
 )
-"""Names of members that hold a credential: whole names, in any case."""
+"""Names of members that hold a credential: whole names, in any case, their words joined in any way."""
 
-_NAME_LENGTHS: Final = frozenset(map(len, MEMBER_NAMES))
+_JOINERS: Final = str.maketrans("", "", "_-")
+_BARE_NAMES: Final = frozenset(name.translate(_JOINERS) for name in MEMBER_NAMES)
+_NAME_LENGTHS: Final = frozenset(len(name) + joiners for name in _BARE_NAMES for joiners in range(3))
 _SCHEMA_TYPES: Final = frozenset(["string", "number", "integer", "boolean", "object", "array", "null"])
 _SCHEMA_WORDS: Final = frozenset(
     [
@@ -124,8 +126,8 @@ def spans(text: str, patterns: tuple[Pattern, ...] = PATTERNS) -> list[Span]:
 
 
 def is_credential_name(name: str) -> bool:
-    """Say whether a member of this name holds a credential."""
-    return len(name) in _NAME_LENGTHS and name.lower() in MEMBER_NAMES
+    """Say whether a member of this name holds a credential: access_token, access-token, accessToken."""
+    return len(name) in _NAME_LENGTHS and name.lower().translate(_JOINERS) in _BARE_NAMES
 
 
 def is_replaced(value: Any) -> bool:

@@ -19,11 +19,12 @@ from onrecord.base.jose_encryption import (
     new_content_key,
     undecryptable,
 )
-from onrecord.base.reports import Axis, Report
+from onrecord.base.reports import Axis
 from onrecord.record._rfc7516 import Message
 from onrecord.record.compression import decompress
-from onrecord.record.opening import ENCRYPTED, SIGNED, Form, open_form
+from onrecord.record.opening import ENCRYPTED, SIGNED, Form, open_form, require_bytes
 from onrecord.record.signatures import verify
+from onrecord.record.signers import SignedReport
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.reader import MAX_BYTES
 from onrecord.record.verification import AXIS_OF, REQUIRED
@@ -71,10 +72,12 @@ def decrypt(
     Raises `UndecryptedError` with the code of the first error: "jwe-decrypt-failed" for another key, a damaged file and
     every other cause that the key could tell apart, "encrypted-not-signed" if something else than a signed vCon was
     inside; "jwe-header-conflict", "jwe-alg-refused", "jwe-enc-refused", "jwe-zip-refused", "form-compact" and others
-    before the key is used. Raises `MalformedError` with code "form-not-encrypted", or for input that cannot be read.
+    before the key is used. Raises `MalformedError` with code "form-not-encrypted", or for input that cannot be read;
+    `UsageError` with code "bytes-expected" for a text or a path.
 
     Source: record.md D-29, D-30; RFC 7516 sections 5.2 and 11.5.
     """
+    require_bytes(data)
     with paused_collection(len(data)):
         form = open_form(data, max_bytes=max_bytes, strict=strict)
     if form.kind != ENCRYPTED:
@@ -158,7 +161,7 @@ def decrypt_and_verify(
     strict: bool = False,
     max_bytes: int = MAX_BYTES,
     **how: Any,
-) -> Report:
+) -> SignedReport:
     """Open an encrypted vCon, verify what is inside, and compare the uuids. `how` is what `verify` takes.
 
     The report is that of `verify` with the axis "decryption" before the others. The vCon to go on with is
@@ -172,14 +175,14 @@ def decrypt_and_verify(
         decrypted = decrypt(data, key=key, strict=strict, max_bytes=max_bytes)
     except UndecryptedError as error:
         axes = {"decryption": Axis("failed", str(error))}
-        return Report(
+        return SignedReport(
             axes, REQUIRED, not_checked=("signature",), findings=error.findings, outcome_word=error.code
         )
     report = verify(decrypted.signed, strict=strict, max_bytes=max_bytes, **how)
     return with_envelope(report, decrypted)
 
 
-def with_envelope(report: Report, decrypted: Decrypted) -> Report:
+def with_envelope(report: SignedReport, decrypted: Decrypted) -> SignedReport:
     """Return the report of `verify` about what was decrypted, with what was found about the envelope around it."""
     failed = {AXIS_OF.get(one.code, "decryption") for one in decrypted.findings if one.severity == "error"}
     axes = {"decryption": Axis("verified", f"opened with {decrypted.alg} and {decrypted.enc}"), **report.axes}

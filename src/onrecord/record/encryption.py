@@ -14,7 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 
 from onrecord.base.canonical import compact
 from onrecord.base.dates import utc_now
-from onrecord.base.errors import CertificateError, MalformedError, UsageError
+from onrecord.base.errors import CertificateError, MalformedError, UsageError, Where
 from onrecord.base.hashes import b64url
 from onrecord.base.jose_encryption import (
     ECDH_ES,
@@ -30,7 +30,7 @@ from onrecord.base.jose_encryption import (
 from onrecord.record._rfc7516 import MAX_RECIPIENTS, write_message
 from onrecord.record.compression import compress, decompress
 from onrecord.record.jose_headers import VCON, VCON_GZIP
-from onrecord.record.opening import SIGNED, open_form
+from onrecord.record.opening import SIGNED, UNSIGNED, open_form, require_bytes
 
 DEFAULT_ENC: Final = "A256CBC-HS512"
 """Content encryption that core names (record.md 2.12)."""
@@ -49,14 +49,17 @@ def encrypt(
 
     `alg` is "RSA-OAEP", "RSA-OAEP-256" or "ECDH-ES+A256KW", by default the first for RSA keys and the last for others;
     `enc` is "A256CBC-HS512" or "A256GCM". With `gzip` the signed form is compressed first. `at` is the time at which
-    the certificates must be valid, now by default; whom they belong to is for the caller to know.
+    the certificates must be valid, now by default; whom they belong to is for the caller to know. A certificate that is
+    given twice is one recipient.
 
     Raises `MalformedError` with code "form-not-signed", or that of the first error, for what is no signed vCon;
-    `CertificateError` with code "recipient-key", "recipient-usage" or "recipient-expired"; `UsageError` with code
-    "recipients-missing", "recipients-many", "jwe-alg-unknown" or "jwe-enc-unknown".
+    `CertificateError` with code "recipient-key", "recipient-usage" or "recipient-expired", at the pointer
+    "/recipients/0" for the first of `recipients`; `UsageError` with code "recipients-missing", "recipients-many",
+    "jwe-alg-unknown", "jwe-enc-unknown" or "bytes-expected".
 
     Source: record.md D-29 (style P, or R for recipients of different algorithms), D-30.
     """
+    require_bytes(signed)
     if enc not in ENCS:
         raise UsageError(
             "there is no such content encryption", code="jwe-enc-unknown", hint=" or ".join(ENCS)
@@ -75,7 +78,7 @@ def encrypt(
             code="recipients-many",
             hint=f"name {MAX_RECIPIENTS}",
         )
-    keys = [_recipient_key(certificate, at or utc_now(), alg) for certificate in recipients]
+    keys = _recipient_keys(recipients, at or utc_now(), alg)
     text = decompress(signed)
     uuid = _uuid_of_signed(text)
     algs = {own for own, _ in keys}
@@ -92,6 +95,22 @@ def encrypt(
         entries.append(({**named, **wrapped.header}, wrapped.encrypted_key))
     unprotected = {"cty": VCON_GZIP if gzip else VCON, **({"uuid": uuid} if uuid is not None else {})}
     return write_message(sealed, protected_text=protected_text, unprotected=unprotected, recipients=entries)
+
+
+def _recipient_keys(
+    recipients: Sequence[x509.Certificate], at: datetime, alg: str | None
+) -> list[tuple[str, RecipientKey]]:
+    """Return algorithm and key of each recipient, once."""
+    found: dict[x509.Certificate, tuple[str, RecipientKey]] = {}
+    for index, certificate in enumerate(recipients):
+        if certificate in found:
+            continue
+        try:
+            found[certificate] = _recipient_key(certificate, at, alg)
+        except CertificateError as error:
+            error.where = Where(pointer=f"/recipients/{index}")
+            raise
+    return list(found.values())
 
 
 def _recipient_key(certificate: x509.Certificate, at: datetime, alg: str | None) -> tuple[str, RecipientKey]:
@@ -131,7 +150,9 @@ def _uuid_of_signed(text: bytes) -> str | None:
         raise MalformedError(
             f"the vCon is {form.kind}, and only signed ones are encrypted",
             code="form-not-signed",
-            hint="sign it first: onrecord sign FILE",
+            hint="sign it first: onrecord sign FILE"
+            if form.kind == UNSIGNED
+            else "more readers: onrecord decrypt FILE --key KEY --out SIGNED, then encrypt SIGNED for all of them",
         )
     if form.payload_error is not None:
         raise form.payload_error

@@ -5,15 +5,12 @@ Source: record.md 2.10, D-03, D-10.
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from onrecord.base.dates import SYSTEM_CLOCK, Clock, format_date
-from onrecord.base.errors import MalformedError
 from onrecord.base.ids import uuid7, uuid8
-from onrecord.record.vcon.model import Vcon
-from onrecord.record.vcon.names import VCON_ALIASES
+from onrecord.record.vcon.references import NAMES
 
 _OLDER_NAMES: Final = {
     "redacted_from": dict.fromkeys(("0.0.1", "0.0.2", "0.3.0", "0.4.0"), "redacted"),
@@ -21,15 +18,8 @@ _OLDER_NAMES: Final = {
 }
 """Names of the prior references by version of vCon core (record.md 1.3)."""
 
-
-PRIOR_REFERENCES: Final = {
-    name: (name, *(old for old, new in VCON_ALIASES.items() if new == name))
-    for name in ("redacted_from", "amended_from")
-}
-"""The references to earlier versions, each with all of its names. A vCon has one of the two (record.md 2.3)."""
-
 REPLACED: Final = frozenset(
-    ["uuid", "created_at", "updated_at", *(name for names in PRIOR_REFERENCES.values() for name in names)]
+    ["uuid", "created_at", "updated_at", *NAMES["redacted_from"], *NAMES["amended_from"]]
 )
 """Members of the vCon that a new instance gets anew, or not at all."""
 
@@ -53,26 +43,3 @@ def new_identity(*, domain: str | None = None, clock: Clock = SYSTEM_CLOCK) -> d
 def prior_name(name: str, version: str) -> str:
     """Return how `redacted_from` or `amended_from` is called in a version of vCon core."""
     return _OLDER_NAMES[name].get(version, name)
-
-
-def written(vcon: Vcon) -> bytes:
-    """Return the canonical text of a vCon, or compact JSON where integers beyond 2^53-1 admit no canonical one.
-
-    Raises `MalformedError` with code "not-canonical" for lone surrogates and numbers beyond a double.
-
-    Source: record.md D-07, D-25.
-    """
-    try:
-        return vcon.to_bytes()
-    except MalformedError as error:
-        try:
-            text = json.dumps(
-                dict(vcon.members), ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-            )
-            return text.encode("utf-8")
-        except (ValueError, RecursionError):
-            raise MalformedError(
-                "the vCon holds a lone surrogate or a number beyond a double, which is read but not written",
-                code=error.code,
-                hint="onrecord check FILE names the place (json-lone-surrogate, json-number-range)",
-            ) from error

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
-from onrecord.base.errors import MalformedError, Where
+from onrecord.base.errors import MalformedError, UsageError, Where
 from onrecord.base.findings import Severity
 from onrecord.record._rfc7515 import Envelope, read_envelope
 from onrecord.record._rfc7516 import Message, read_message
@@ -64,6 +64,23 @@ class Form:
     encrypted: Message | None = None
 
 
+def require_bytes(data: object) -> None:
+    """Refuse what a program gave in place of the bytes of a file.
+
+    Raises `UsageError` with code "bytes-expected".
+    """
+    if isinstance(data, bytes | bytearray | memoryview):
+        return
+    hint = (
+        'encode a text: text.encode("utf-8")'
+        if isinstance(data, str)
+        else "Path(name).read_bytes() reads a file"
+    )
+    raise UsageError(
+        f"expected the bytes of a file, found {type(data).__name__}", code="bytes-expected", hint=hint
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _How:
     """How a file is opened."""
@@ -88,8 +105,10 @@ def open_form(
     `strict` raises the warnings of record.md D-73 to errors; `suppress` names findings that are only counted.
 
     Raises `MalformedError` with a code of record.md 6.2 for what cannot be read at all: "size-limit", "gzip-invalid",
-    "gzip-limit", "json-invalid", "json-duplicate-member", "json-depth", "form-unknown".
+    "gzip-limit", "json-invalid", "json-duplicate-member", "json-depth", "form-unknown"; `UsageError` with code
+    "bytes-expected" for a text or a path.
     """
+    require_bytes(data)
     if len(data) > max_bytes:
         _refuse("size-limit", f"the input has {len(data)} bytes, the limit is {max_bytes}")
     how = _How(max_bytes, strict, suppress)

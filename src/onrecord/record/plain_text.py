@@ -8,6 +8,7 @@ Source: record.md PR-14; AA 8.4.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -18,6 +19,12 @@ LINE_CHARACTERS: Final = 120
 """Characters of content shown on a line: enough to recognize a call, too few to flood a terminal."""
 
 _SCANNED: Final = 4 * LINE_CHARACTERS
+_PARTS: Final = 20
+"""Members or elements of a value that are looked at: more of them seldom fit into a line."""
+
+_LARGEST: Final = 2**63
+"""Numbers from here on are not written out: they can have a million digits."""
+
 _ON_ONE_LINE: Final = str.maketrans({"\n": "⏎", "\t": " ", "\xa0": " "})
 
 
@@ -48,12 +55,16 @@ def _shortened(value: Any, depth: int) -> Any:
     """Return the parts of a value that can come into an excerpt: few members, short texts, few levels."""
     if isinstance(value, str):
         return value[:_SCANNED].encode("utf-8", "replace").decode("utf-8")
+    shown = _PARTS if depth else 0
     if isinstance(value, dict):
-        if not depth:
-            return {"…": len(value)} if value else {}
-        return {
-            str(_shortened(name, 0)): _shortened(item, depth - 1) for name, item in list(value.items())[:20]
+        parts: dict[str, Any] = {
+            str(_shortened(name, 0)): _shortened(item, depth - 1)
+            for name, item in islice(value.items(), shown)
         }
+        return parts if len(value) <= shown else {**parts, "…": len(value) - shown}
     if isinstance(value, list):
-        return [_shortened(item, depth - 1) for item in value[:20]] if depth else []
+        items = [_shortened(item, depth - 1) for item in value[:shown]]
+        return items if len(value) <= shown else [*items, f"… {len(value) - shown}"]
+    if type(value) in (int, float) and not -_LARGEST < value < _LARGEST:
+        return "(a large number)"
     return value

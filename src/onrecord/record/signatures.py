@@ -15,10 +15,11 @@ from cryptography import x509
 
 from onrecord.base.dates import utc_now
 from onrecord.base.errors import UsageError
-from onrecord.base.reports import Axis, Report
+from onrecord.base.reports import Axis
 from onrecord.record.certificates import CHAIN_PROFILES, STRICT
-from onrecord.record.opening import ENCRYPTED, UNSIGNED, Form, open_form
+from onrecord.record.opening import ENCRYPTED, UNSIGNED, Form, open_form, require_bytes
 from onrecord.record.revocation import Revocations
+from onrecord.record.signers import SignedReport
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.reader import MAX_BYTES
 from onrecord.record.verification import REQUIRED, Demand, Require, Verification
@@ -36,21 +37,22 @@ def verify(
     reject_after: datetime | None = None,
     strict: bool = False,
     max_bytes: int = MAX_BYTES,
-) -> Report:
+) -> SignedReport:
     """Verify a signed vCon and report what was checked.
 
     `anchors` are the certificates trusted; none leaves chain and verdict not evaluated. `at` is the check time, now
     by default; `chain` is "strict" or "compat". All signatures must hold, or with `require="any"` one of each
     envelope, and then errors of the others are warnings. Each of `required_anchors`, which are trusted too, must vouch
     for a good signature. `crls` are looked up for every certificate below an anchor. `reject_after` refuses vCons that
-    say they were signed later, for keys known to be lost then. The vCon to go on with is `Report.payload`, set only
-    when the verdict is verified.
+    say they were signed later, for keys known to be lost then. The vCon to go on with is `payload` of the report, set
+    only when the verdict is verified; `signers` names who signed it.
 
-    Raises `MalformedError` for input that cannot be read at all, and `UsageError` with code "chain-profile-unknown" or
-    "require-unknown".
+    Raises `MalformedError` for input that cannot be read at all, and `UsageError` with code "chain-profile-unknown",
+    "require-unknown" or "bytes-expected".
 
     Source: record.md D-23 to D-28; running.md 9.
     """
+    require_bytes(data)
     if chain not in CHAIN_PROFILES:
         raise UsageError(
             "there is no such chain profile", code="chain-profile-unknown", hint="use strict or compat"
@@ -75,7 +77,7 @@ def verify(
     return Verification(form, demand, strict=strict).report()
 
 
-def _not_signed(form: Form) -> Report:
+def _not_signed(form: Form) -> SignedReport:
     if form.kind == UNSIGNED:
         form_axis = Axis("verified", "unsigned form")
         grounds = "the vCon is not signed"
@@ -85,7 +87,7 @@ def _not_signed(form: Form) -> Report:
     rest = {name: Axis("not-evaluated", grounds) for name in ("signature", "chain", "key-validity")}
     more = {name: Axis("not-checked", grounds) for name in ("uuid", "digest", "extensions")}
     findings = form.envelope.in_order(form.envelope_document) if form.envelope is not None else ()
-    return Report(
+    return SignedReport(
         {"form": form_axis, **rest, **more},
         REQUIRED,
         not_checked=("signature",),

@@ -19,7 +19,7 @@ from onrecord.base.keys import PublicKey, Signer, key_id
 from onrecord.record.certificates import STRICT, public_key_of
 from onrecord.record.compression import compress, decompress
 from onrecord.record.jose_headers import VCON, VCON_GZIP
-from onrecord.record.opening import MAX_NESTING, UNSIGNED, open_form
+from onrecord.record.opening import MAX_NESTING, UNSIGNED, open_form, require_bytes
 from onrecord.record.signatures import verify
 
 
@@ -39,11 +39,12 @@ def sign(
 
     Raises `BindingError` with code "uuid-mismatch" if the text has another uuid, `CertificateError` with code
     "chain-key-mismatch" if the leaf is for another key, `MalformedError` with code "form-not-unsigned", "uuid-missing",
-    "json-lone-surrogate" or one of record.md 6.2 for a text that is no vCon to sign, and `KeyAccessError` with code
-    "key-alg".
+    "json-lone-surrogate" or one of record.md 6.2 for a text that is no vCon to sign, `KeyAccessError` with code
+    "key-alg", and `UsageError` with code "bytes-expected" for what are no bytes.
 
     Source: record.md D-22, D-23, D-25.
     """
+    require_bytes(vcon)
     _require_own_leaf(signer, chain)
     if uuid is None or not _ends_with_uuid(vcon, uuid):
         stated = _uuid_to_sign(vcon)
@@ -61,13 +62,14 @@ def resign(
     anchors: Sequence[x509.Certificate],
     at: datetime | None = None,
     chain_profile: str = STRICT,
+    crls: Sequence[x509.CertificateRevocationList] = (),
     alg: str | None = None,
     gzip: bool = False,
 ) -> bytes:
     """Verify a signed vCon and sign it anew around what is there, as an archive does before certificates expire.
 
-    The inner bytes are not touched. `anchors`, `at` and `chain_profile` are those of `verify`; the rest is as for
-    `sign`.
+    The inner bytes are not touched. `anchors`, `at`, `chain_profile` and `crls` are those of `verify`; the rest is as
+    for `sign`.
 
     Raises `SignatureError` with code "resign-unverified" if it does not verify, or "resign-depth" if it is nested as
     deep as readers go, and otherwise as `sign` does.
@@ -75,12 +77,12 @@ def resign(
     Source: record.md D-27.
     """
     _require_own_leaf(signer, chain)
-    report = verify(signed, anchors=anchors, at=at, chain=chain_profile)
+    report = verify(signed, anchors=anchors, at=at, chain=chain_profile, crls=crls)
     if report.verdict != "verified" or report.payload is None:
         raise SignatureError(
             f"the vCon is not verified ({report.outcome}), so it is not signed anew",
             code="resign-unverified",
-            hint="onrecord verify FILE says why",
+            hint="onrecord verify FILE says why; name the certificate that vouches for it with --anchor",
         )
     text = decompress(signed)
     form = open_form(text)
@@ -156,14 +158,7 @@ def _uuid_to_sign(vcon: bytes) -> str:
             code="form-not-unsigned",
             hint="decompress it; gzip=True compresses it again",
         )
-    for code, pointer in form.payload.notes:
-        if code == "json-lone-surrogate":
-            raise MalformedError(
-                "a text holds half a surrogate pair, which UTF-8 cannot say",
-                code=code,
-                where=Where(pointer=pointer),
-                hint="put U+FFFD or the whole character in its place",
-            )
+    form.payload.require_whole_texts()
     return _text_uuid(form.payload.value.get("uuid"))
 
 

@@ -30,14 +30,7 @@ def with_updated_at(vcon: bytes, *, clock: Clock = SYSTEM_CLOCK) -> bytes:
     document = read_json(vcon)
     if not isinstance(document.value, dict):
         raise MalformedError("the text is no vCon", code="form-unknown", where=Where(pointer=""))
-    for code, pointer in document.notes:
-        if code == "json-lone-surrogate":
-            raise MalformedError(
-                "a text holds half a surrogate pair, which UTF-8 cannot say",
-                code=code,
-                where=Where(pointer=pointer),
-                hint="put U+FFFD or the whole character in its place",
-            )
+    document.require_whole_texts()
     moment = datetime.fromtimestamp(clock.now_ns() // 1_000_000 / 1000, tz=UTC)
     members: dict[str, Any] = {**document.value, "updated_at": format_date(moment)}
     if any(code == "json-number-range" for code, _ in document.notes):

@@ -17,7 +17,7 @@ from onrecord.base.dates import parse_date
 from onrecord.base.errors import CertificateError, MalformedError, SignatureError
 from onrecord.base.findings import Finding
 from onrecord.base.jose import MIN_RSA_BITS, verify_signature
-from onrecord.base.reports import Axis, Report, Result
+from onrecord.base.reports import Axis, Result
 from onrecord.record._rfc7515 import Envelope, Signature
 from onrecord.record.certificates import (
     Fault,
@@ -32,6 +32,7 @@ from onrecord.record.content_digests import check_digests
 from onrecord.record.opening import Form
 from onrecord.record.revocation import Revocations, Standing
 from onrecord.record.signer_domains import is_of_other_domain
+from onrecord.record.signers import NamedSigner, SignedReport
 from onrecord.record.vcon.canonical_text import is_canonical
 from onrecord.record.vcon.versions import unsupported_critical
 
@@ -93,9 +94,9 @@ class _Tally:
     chained: set[_Place] = field(default_factory=set)
     unrevoked: set[_Place] = field(default_factory=set)
     good: set[_Place] = field(default_factory=set)
-    anchors: set[str] = field(default_factory=set)
     required: dict[str, set[_Place]] = field(default_factory=dict)
-    algs: set[str] = field(default_factory=set)
+    leaves: dict[_Place, tuple[x509.Certificate, str]] = field(default_factory=dict)
+    ends: dict[_Place, x509.Certificate] = field(default_factory=dict)
     uuids: int = 0
 
 
@@ -113,7 +114,7 @@ class Verification:
         self._failed: set[str] = set()
         self._rejected = False
 
-    def report(self) -> Report:
+    def report(self) -> SignedReport:
         """Verify everything, from the outside in, and sum up."""
         self._read_vcon()
         for level, envelope in enumerate(self._form.envelopes):
@@ -127,10 +128,24 @@ class Verification:
         if self._envelope.left_out["error"] or self._vcon.left_out["error"]:
             self._failed.add("form")
         axes = self._axes(digest)
-        report = Report(axes, REQUIRED, self._not_checked(axes), findings, _outcome(findings))
+        report = SignedReport(
+            axes,
+            REQUIRED,
+            self._not_checked(axes),
+            findings,
+            _outcome(findings),
+            signers=self._signers(),
+            uuid=self._text_of("uuid"),
+            updated_at=self._text_of("updated_at"),
+        )
         if self._document is None or report.verdict != "verified":
             return report
         return replace(report, payload=self._document.raw)
+
+    def _text_of(self, name: str) -> str | None:
+        """Return a text of the vCon that a signature fits, or None."""
+        value = self._document.value.get(name) if self._document is not None and self._tally.leaves else None
+        return value if isinstance(value, str) else None
 
     def _findings(self) -> tuple[Finding, ...]:
         envelope = self._envelope.in_order(self._form.envelope_document)
@@ -215,7 +230,7 @@ class Verification:
             add(error.code)
         else:
             self._tally.verified.add(place)
-            self._tally.algs.add(alg)
+            self._tally.leaves[place] = (leaf, alg)
 
     def _check_chain(self, certificates: tuple[x509.Certificate, ...], place: _Place, add: Any) -> None:
         demand, level = self._demand, place[0]
@@ -231,7 +246,7 @@ class Verification:
         if chain.anchor is None:
             return
         self._tally.chained.add(place)
-        self._tally.anchors.add(fingerprint(chain.anchor))
+        self._tally.ends[place] = chain.anchor
         standing = demand.revocations.standing(chain.path, at=demand.at)
         if standing is Standing.REVOKED:
             add("chain-revoked")
@@ -246,16 +261,27 @@ class Verification:
             if own.anchor is not None and not revoked and not _disqualifies(own.faults, level):
                 self._tally.required[fingerprint(anchor)].add(place)
 
+    def _signers(self) -> tuple[NamedSigner, ...]:
+        """Name who made the signatures that fit, from the outside in; the anchor only of those that are good."""
+        tally = self._tally
+        trusted = tally.good if not (self._rejected or self._envelope.left_out["error"]) else set()
+        ends = {place: anchor for place, anchor in tally.ends.items() if place in trusted}
+        return tuple(
+            NamedSigner.of(leaf, alg=alg, anchor=ends.get(place), envelope=place[0] + 1)
+            for place, (leaf, alg) in sorted(tally.leaves.items(), key=lambda entry: entry[0])
+        )
+
     def _axes(self, digest: tuple[int, int]) -> dict[str, Axis]:
         tally = self._tally
+        algs = ", ".join(sorted({alg for _, alg in tally.leaves.values()}))
         has_vcon = self._document is not None
         return {
             "form": self._axis("form", "JWS in JSON serialization, payload a vCon", verified=has_vcon),
             "signature": self._axis(
                 "signature",
-                f"each signature fits its leaf certificate ({', '.join(sorted(tally.algs)) or 'none verified'})"
+                f"each signature fits its leaf certificate ({algs or 'none verified'})"
                 if self._demand.require == "all"
-                else f"a signature of each envelope fits its leaf certificate ({', '.join(sorted(tally.algs))})",
+                else f"a signature of each envelope fits its leaf certificate ({algs})",
                 verified=self._suffices(tally.verified),
                 count=len(tally.verified),
             ),
@@ -306,8 +332,9 @@ class Verification:
     def _chain_axis(self) -> Axis:
         if not self._demand.anchors:
             return Axis("not-evaluated", _HINT_NO_ANCHOR)
-        grounds = "path to the anchor with SHA-256 " + ", ".join(sorted(self._tally.anchors))
-        if not self._tally.anchors:
+        ends = sorted({fingerprint(anchor) for anchor in self._tally.ends.values()})
+        grounds = f"path to the anchor with SHA-256 {', '.join(ends)}"
+        if not ends:
             grounds = f"no path to one of {len(self._demand.anchors)} anchors"
         return self._axis("chain", grounds, verified=self._suffices(self._tally.chained))
 

@@ -214,6 +214,17 @@ class TestCollector:
             collector.add("required-missing", "/events/0", data={"parameter": parameter})
         assert len(collector.in_order({})) == 2
 
+    def test_found_again_and_severer(self):
+        """A finding that is added again as an error is one, in whichever order, and is not lost as a warning."""
+        for order in (("warning", "error"), ("error", "warning")):
+            collector = Collector(limit=1)
+            for severity in order:
+                collector.add("jws-alg-refused", "/signatures/0", severity=severity)
+            assert [finding.severity for finding in collector.in_order({})] == ["error"]
+            assert collector.errors == 1
+            collector.add("chain-weak", "/signatures/0")
+            assert collector.left_out == {"error": 1}
+
     def test_cap_counts_what_it_leaves_out(self):
         """Beyond the cap findings are counted by severity, so that errors among them still count."""
         collector = Collector(limit=3)

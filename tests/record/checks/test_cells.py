@@ -162,9 +162,13 @@ class TestPresence:
         [cell for cell in MEMBERS if cell not in cells(MUST) and cell[1] not in (*OWN_CODE, "body")],
     )
     def test_null_is_read_as_absent(self, name, member):
-        """Null where a member may be left out is a note at the member."""
+        """Null where a member may be left out is a note at the member; beside a body or url some may not."""
         made, pointer = changed(name, member)
-        assert ("member-null", "info", f"{pointer}/{member}") in findings(made)
+        beside = {"encoding": "body", "mediatype": "body", "content_hash": "url"}.get(member)
+        must = beside in at(made, pointer) and (name, member) != ("Analysis", "mediatype")
+        assert (("member-null", "info", f"{pointer}/{member}") in findings(made)) is not must
+        if must:
+            assert (f"{member.replace('_', '-')}-missing", "error", pointer) in faults(made)
 
 
 class TestTypes:

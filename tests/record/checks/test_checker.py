@@ -14,7 +14,7 @@ from onrecord.record.checks.checker import check
 from onrecord.record.checks.collector import MAX_FINDINGS
 from onrecord.record.checks.suppression import Suppressions
 from onrecord.record.vcon.versions import KNOWN, profile_of
-from support.vcons import UUID, answer, decision, faults, findings, invocation, text, vcon
+from support.vcons import UUID, answer, decision, faults, findings, invocation, places, text, vcon
 
 OLD = [
     ({"vcon": "0.0.1"}, "0.0.1"),
@@ -270,16 +270,6 @@ OLD_NAMES = {
     "attachments": [{"mimetype": "text/plain", "body": "{}", "encoding": "json"}],
     "analysis": [{"type": "x", "alg": "SHA-512"}],
 }  # fmt: skip
-
-
-def places(value, path=()):
-    """The paths of everything in a value."""
-    entries = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
-    for key, item in entries:
-        yield (*path, key)
-        yield from places(item, (*path, key))
 
 
 def put(document, path, value):

@@ -55,6 +55,11 @@ class TestWhatIsSaid:
         """What is missing is named in the sentence itself."""
         assert said(vcon(invocation(server=None)))["required-missing"].startswith("server is missing")
 
+    def test_version(self):
+        """An unknown version says by which one the file is read, or how that one is found."""
+        assert said(vcon(vcon="0.0.3"))["version-unknown"].endswith("; read as 0.3.0")
+        assert said(vcon(vcon=""))["version-unknown"].endswith("; read by the version that the names tell")
+
     def test_types(self):
         """A wrong type says what was expected and what was found."""
         assert said(vcon(subject=3))["type-mismatch"] == "subject: expected String, found Integer"

@@ -21,8 +21,8 @@ from onrecord.record.checks.profiles import (
     rules_of,
 )
 from onrecord.record.vcon.versions import KNOWN
-from support.complete import HASH, complete
-from support.vcons import UUID, answer, findings, invocation, text, vcon
+from support.complete import complete
+from support.vcons import HASH, UUID, answer, findings, invocation, text, vcon
 
 START = "2026-11-02T12:00:00Z"
 BEFORE_04 = ("0.0.1", "0.0.2", "0.3.0")

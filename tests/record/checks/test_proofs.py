@@ -13,6 +13,7 @@ from onrecord.record.checks.checker import check
 from onrecord.record.checks.collector import Collector
 from onrecord.record.checks.context import Context, indices
 from onrecord.record.checks.groups import AT_ONCE, MIN_GROUP, grouped
+from onrecord.record.vcon.versions import KNOWN
 from support.hostile import SEEDS, mutated
 from support.vcons import answer, decision, invocation, vcon
 
@@ -46,7 +47,8 @@ def places(events):
 
 
 class TestDifference:
-    @pytest.mark.parametrize("profile", ["0.0.1", "0.4.0", "0.5.0"])
+    @pytest.mark.parametrize("profile", KNOWN)
+    @settings(max_examples=40)
     @given(seed=st.sampled_from(sorted(SEEDS)), steps=st.integers(0, 4), number=st.integers(0, 2**32))
     def test_same_findings_without_groups(self, profile, seed, steps, number):
         """Whatever the vCon, the findings are those of looking at every element by itself."""

@@ -12,9 +12,9 @@ import pytest
 from onrecord.base.namespaces import TI_EVENT_TYPES
 from onrecord.record.checks.checker import check
 from onrecord.record.vcon.event_types import kind_of
-from support.complete import HASH, START, complete
+from support.complete import START, complete
 from support.data import shared_data
-from support.vcons import TEXT_CONTENT, answer, decision, invocation, standing, text, vcon
+from support.vcons import HASH, TEXT_CONTENT, answer, decision, invocation, places, standing, text, vcon
 
 SCHEMAS = shared_data("vcon", "schema")
 VALUES = (None, True, -1, "x", [], {}, [0], [None])
@@ -48,16 +48,6 @@ def call():
         {"type": "incomplete", "start": START, "parties": [0], "disposition": "busy"},
     ]  # fmt: skip
     return made
-
-
-def places(value, path=()):
-    """The paths of everything in a value."""
-    entries = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
-    for key, item in entries:
-        yield (*path, key)
-        yield from places(item, (*path, key))
 
 
 def changed(document, path, value):

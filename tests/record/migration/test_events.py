@@ -125,6 +125,15 @@ class TestTransfers:
             ("consultative-transfer", 0, 1, 1),
         ]
 
+    def test_repeated_consultation(self):
+        """A consultation that is named several times is one, and events are made of no more than people hold."""
+        assert len(told(transfer(consultation=[1] * 9, target_dialog=2))) == 2
+        document = old_vcon(
+            parties=PARTIES, dialog=[*CALLS * 6, {**transfer()["dialog"][3], "consultation": [*range(17)]}]
+        )
+        assert told(document) == []
+        assert ("transfer-kept", "/dialog/18") in changes(document)
+
     @pytest.mark.parametrize(
         "members",
         [{"transferee": [0, 1]}, {"target_dialog": [1, 2]}, {"start": None}, {"start": "soon"}],
@@ -195,6 +204,9 @@ class TestHistory:
             {"button": "3"},
             {"type": "x"},
             {"sessions": 0},
+            {"transferee": 0},
+            {"body": "x"},
+            {"operation_id": "a"},
         ],
     )
     def test_kept(self, wrong):
@@ -206,6 +218,23 @@ class TestHistory:
         assert done["dialog"][0]["party_history"] == [{**ENTRY, **wrong}, 5]
         assert [event["type"] for event in done["events"]] == ["join", "drop", "hold"]
         assert turned_back(migrated(document)) == document
+
+    @pytest.mark.parametrize("events", [{"a": 1}, "x", 5, True, 0])
+    def test_no_place_for_events(self, events):
+        """Where `events` is no array, entries stay in their dialog: nothing is appended to what is not there."""
+        document = {**history(ENTRY), "sessions": [{"dialog": [0]}], "events": events}
+        done = migrated(document)
+        assert done.vcon.members["dialog"][0]["party_history"] == [ENTRY]
+        assert repr(done.vcon.members["events"]) == repr(events)
+        assert turned_back(done) == document
+
+    @pytest.mark.parametrize("empty", [None, [], {}, ""])
+    def test_empty_arrays(self, empty):
+        """An empty value in the place of sessions or events gives way to them, and comes back."""
+        document = {**history(ENTRY), "sessions": empty, "events": empty}
+        done = migrated(document)
+        assert (len(done.vcon.members["sessions"]), len(done.vcon.members["events"])) == (1, 1)
+        assert turned_back(done) == document
 
     def test_told_already(self):
         """An entry that an event says already goes, and comes back when that is undone."""

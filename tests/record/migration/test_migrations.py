@@ -13,7 +13,8 @@ from onrecord.record.migration.report import ACTIONS
 from onrecord.record.vcon.model import Vcon
 from onrecord.record.vcon.versions import KNOWN
 from support.data import REPOSITORY
-from support.legacy import NOW, UUID, changes, migrated, old_vcon, read, result, turned_back
+from support.legacy import NOW, UUID, changes, migrated, old_vcon, result, turned_back
+from support.vcons import read
 
 
 class TestNames:
@@ -94,6 +95,14 @@ class TestVersions:
         assert "hunter2" not in json.dumps(done.report.to_json())
         assert not done.report.is_reversible
 
+    @pytest.mark.parametrize("content", [{"uuid": UUID, "parties": []}, ["a"], "Hello. " * 9])
+    def test_wrapped(self, content):
+        """A version member that holds content, for instance a vCon, is kept and reported."""
+        done = migrated(old_vcon(vcon=content))
+        assert done.vcon.members["vcon"] == content
+        assert ("version-kept", "/vcon") in changes(old_vcon(vcon=content))
+        assert turned_back(done)["vcon"] == content
+
     @pytest.mark.parametrize("version", ["0.5.1", "0.10.0", "1.0.0"])
     def test_newer(self, version):
         """A vCon of a later version is refused: nothing is known about its rules."""
@@ -164,6 +173,17 @@ class TestIdentity:
         assert done.vcon.members["redacted_from"] == reference
         assert "amended_from" not in done.vcon.members
         assert "amended-from-left-out" in [change.code for change in done.report.changes]
+
+    @pytest.mark.parametrize("wrong", [0, False, 7])
+    def test_wrong_references(self, wrong):
+        """A wrong value in the place of a reference is no empty one: it is not dropped as such, nor stood beside."""
+        done = migrated(old_vcon(redacted=wrong), new_instance=True)
+        assert done.vcon.members["redacted_from"] is wrong
+        assert "amended_from" not in done.vcon.members
+        done = migrated(old_vcon(amended=wrong), new_instance=True)
+        assert done.vcon.members["amended_from"] == {"uuid": UUID}
+        assert not done.report.is_reversible
+        assert turned_back(done)["uuid"] == UUID
 
     def test_no_uuid(self):
         """Without a uuid there is nothing to refer to."""

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from onrecord.base.errors import OnrecordError
 from onrecord.record.migration import migrate
-from support.legacy import correct_vcons, migrated, old_vcons, read, same, turned_back
-from support.vcons import faults
+from support.legacy import correct_vcons, migrated, old_vcons, same, turned_back
+from support.vcons import faults, read
 
 _ARRAYS = ("dialog", "attachments", "analysis")
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from onrecord.base.errors import MalformedError
 from onrecord.record.migration import STEPS, Change, MigrationReport, revert
-from support.legacy import call, migrated, odd, old_vcon, read
+from support.legacy import call, migrated, odd, old_vcon
+from support.vcons import read
 
 DOCUMENT = old_vcon(
     vcon="0.0.1",

@@ -34,6 +34,13 @@ class TestSpan:
         assert "duration" not in sessions(first, call("2026-05-04T09:01:00Z"))[0]
         assert sessions(first, call("2026-05-04T09:00:01Z"))[0]["duration"] == 5
 
+    def test_transfer_with_duration(self):
+        """A duration that a transfer should not have is within its session all the same."""
+        transfer = {"type": "transfer", "start": "2026-05-04T09:00:05Z", "duration": 7, "original": 0}
+        document = old_vcon(dialog=[call("2026-05-04T09:00:00Z", 5), transfer])
+        assert result(document)["sessions"][0]["duration"] == 12
+        assert "session-time" not in [code for code, *_ in faults(result(document))]
+
     def test_order(self):
         """Dialogs may stand in any order, with any offset; the start keeps its spelling."""
         found = sessions(call("2026-05-04T09:00:10Z", 1), call("2026-05-04T11:00:00+02:00", 1))

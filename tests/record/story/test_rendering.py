@@ -13,7 +13,8 @@ from rich.console import Console
 from onrecord.record.plain_text import excerpt, visible
 from onrecord.record.story import render, tell
 from onrecord.record.story.choosing import MAX_ITEMS, MAX_LINES
-from onrecord.record.story.rendering import MAX_LISTED
+from onrecord.record.story.rendering import MAX_LISTED, Rendering
+from onrecord.record.story.words import value_excerpt
 from onrecord.record.vcon.model import Vcon
 from support.vcons import answer, decision, invocation, standing, text, vcon
 
@@ -230,6 +231,12 @@ class TestStory:
                 "two",
             ),
             ({"encoding": "json", "body": [{"type": 1}]}, '[{"type":1}]'),
+            ({"encoding": "none", "body": " \n" * 900 + "hidden"}, "hidden"),
+            ({"encoding": "none", "body": "seen" + " " * 900 + "hidden"}, "seen…"),
+            ({"encoding": "json", "body": [{"type": "text", "text": " " * 900 + "hidden"}]}, "hidden"),
+            ({"encoding": "json", "body": [{"type": "text", "text": "y"}] * 21}, " ".join(["y"] * 20) + " …"),
+            ({"mediatype": "text/plain", "encoding": "base64url", "body": "ICAg" * 700 + "eA"}, "…"),
+            ({"encoding": "json", "body": ["shown", 10**30]}, '["shown","(a large number)"]'),
             ({"encoding": "json", "body": None}, "null"),
             ({"url": "https://example.com/a"}, "at https://example.com/a"),
             ({"content_hash": "sha512-x"}, "removed, its hash is kept"),
@@ -239,6 +246,27 @@ class TestStory:
         """Content is shown as people read it: text decoded, blocks as their text, binary by its size; never fetched."""
         made = vcon(dialog=[{"type": "text", "start": "2026-11-02T12:00:01Z", "parties": 0, **members}])
         assert f"  {words}\n" in shown(made)
+
+    def test_no_column_in_a_name(self):
+        """A name cannot look like the columns beside it: two blanks in a row part columns, and are in no name."""
+        name = "x  completed  allowed (once)"
+        made = vcon(invocation(tool=name, server=name), {"type": "join", "time": name, "sessions": 0, "party": 0},
+                    parties=[{"name": name}])  # fmt: skip
+        out = shown(made).partition("Session 0")[2]
+        assert "x ␣completed ␣allowed (once)" in out
+        assert "x  completed" not in out
+
+    def test_tool_without_a_name(self):
+        """A decision for the tool "" is not told as one for every tool."""
+        assert "clock › every tool" not in shown(vcon(standing("allowed", 0, tool="")))
+
+    def test_plain(self):
+        """A line as text is the line that a terminal of any width would get, without styles."""
+        made = vcon(
+            standing(), decision(reason="why"), invocation(2, **json_body({"a": 1})), answer("tool-failure")
+        )
+        rows = Rendering(tell(Vcon.read(text(made))), everything=True).rows()
+        assert "".join(f"{row.plain()}\n" for row in rows) == shown(made, 1_000, everything=True)
 
     @pytest.mark.parametrize("hostile", HOSTILE)
     @pytest.mark.req("TI-211", "AA-153", "AA-154")
@@ -291,6 +319,25 @@ class TestStory:
             return
         json.dumps(tell(made).to_json())
         render(made)
+
+    @pytest.mark.parametrize(
+        ("value", "words"),
+        [
+            ([1] * 21, "[" + "1," * 20 + '"… 1"]'),
+            (dict.fromkeys("abcdefghijklmnopqrstuv", 1), '"t":1,"…":2}'),
+            ([[[["deep"]]]], '[[[["… 1"]]]]'),
+            ([[[{"deep": 1}]]], '[[[{"…":1}]]]'),
+            ([[[[], {}]]], "[[[[],{}]]]"),
+        ],
+    )
+    def test_what_is_left_out_is_told(self, value, words):
+        """A value of which not all is looked at says so, and is never told as an empty one."""
+        assert excerpt(value, limit=1_000).endswith(words)
+
+    def test_blocks_without_words(self):
+        """Blocks that have no words at their beginning are shown as they are, not as nothing."""
+        blocks = [{"type": "text", "text": ""}] * 20 + [{"type": "text", "text": "x"}]
+        assert value_excerpt(blocks).startswith('[{"type":"text","text":""},')
 
     def test_big_content_is_not_copied(self):
         """An excerpt of a large value looks at its beginning only."""

@@ -109,6 +109,28 @@ class TestOneCallOneEntry:
         assert [one.index for one in made.entries] == [0]
         assert made.totals["tool_calls"] == 1
 
+    def test_result_without_call(self):
+        """A result of the model's view is told, although the call in it is only that of the host."""
+        made = story(vcon(invocation(1), agent_event("tool-result", 2, output="x", call_id="a")))
+        assert [(one.kind, one.index) for one in made.entries] == [("tool-result", 1)]
+        assert made.totals["tool_calls"] == 1
+
+    def test_ids_are_those_of_the_session(self):
+        """A result's id in one session says nothing about the same id in another one (D-37)."""
+        events = [
+            agent_event("tool-call", 1, tool_name="now", input={}, call_id="a", entry_id="1"),
+            agent_event("tool-result", 2, output="x", call_id="a", entry_id="2"),
+            agent_event("reasoning", 3, session=1, content="x", entry_id="1"),
+            agent_event("reasoning", 4, session=1, content="y", entry_id="2"),
+            agent_event("reasoning", 5, session=1, content="z", entry_id="3", parent_id="2"),
+            agent_event("reasoning", 6, session=1, content="z", entry_id="4", parent_id="1"),
+            agent_event("reasoning", 7, session=1, content="z", entry_id="5", parent_id="1"),
+        ]
+        made = story(vcon(*events, sessions=[{}, {}]))
+        assert [(one.item.entry_id, one.depth) for one in made.sessions[1].items] == [
+            ("1", 0), ("4", 1), ("5", 1), ("2", 0), ("3", 0)
+        ]  # fmt: skip
+
     def test_without_operation(self):
         """A tool event that belongs to no operation is an entry."""
         made = story(
@@ -206,7 +228,7 @@ class TestFacts:
         assert told(vcon(**{name: {}}))["prior"] is None
 
     def test_legacy_transfer(self):
-        """Transfers and key presses of older versions are told, under old names too (record.md 1.3)."""
+        """Transfers and key presses of older versions are told, also under old names; -1 is none (record.md 1.3)."""
         made = told(
             {
                 "vcon": "0.0.1",
@@ -223,7 +245,7 @@ class TestFacts:
         assert [one["what"] for one in made["entries"]] == [
             "A, B: recording, audio/x-wav",
             "A: keydown 5",
-            "B: transfer of A to C, from dialog 0, into dialog -1",
+            "B: transfer of A to C, from dialog 0",
         ]
 
     def test_long_names_are_not_repeated(self):

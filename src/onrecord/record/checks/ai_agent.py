@@ -21,7 +21,7 @@ is in none of the first ones is not called missing."""
 _HEX: Final = re.compile(r"[0-9a-f]+", re.ASCII)
 _HASH_DIGITS: Final = {"sha-256": 64, "sha-384": 96, "sha-512": 128}
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
-_HOME: Final = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\]+")
+_HOME: Final = re.compile(r"(?:/home/|/Users/|[A-Za-z]:[\\/](?i:Users)[\\/])[^/\\]+")
 
 
 def check_ai_agent(context: Context) -> None:

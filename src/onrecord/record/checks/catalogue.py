@@ -64,7 +64,7 @@ def known_code(name: str) -> Code:
     except KeyError:
         near = difflib.get_close_matches(name[:80], CATALOGUE, n=3, cutoff=0.5)
         raise UsageError(
-            "there is no finding of this code",
+            f"there is no finding code {name[:80]!r}",
             code="finding-code-unknown",
             hint=f"did you mean {' or '.join(near)}?" if near else "docs/reference/findings.md lists them",
         ) from None

@@ -33,7 +33,7 @@ from onrecord.record.checks.structure import (
 )
 from onrecord.record.checks.suppression import NO_SUPPRESSIONS, Suppressions
 from onrecord.record.checks.tool_invocation import check_tool_invocation
-from onrecord.record.opening import UNSIGNED, Form, open_form
+from onrecord.record.opening import UNSIGNED, Form, open_form, require_bytes
 from onrecord.record.operations import History
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.reader import MAX_BYTES, Document
@@ -113,8 +113,10 @@ def check(
     `suppress` names findings that are only counted. Signatures are not verified here: their structure is checked,
     and the vCon inside like any other. Of an encrypted file the envelope is checked; what is inside needs a key.
 
-    Raises `UsageError` with code "profile-unknown" if `profile` is no version of vCon core.
+    Raises `UsageError` with code "profile-unknown" if `profile` is no version of vCon core, and "bytes-expected" for a
+    text or a path.
     """
+    require_bytes(data)
     if profile is not None:
         profile_of({}, profile=profile)
     with paused_collection(len(data)):
@@ -150,7 +152,9 @@ def _counts(*collectors: Collector | None) -> tuple[dict[Severity, int], int]:
 def _refused(error: MalformedError, asked: _Asked, *, layer: str | None = None) -> CheckResult:
     collector = asked.collector(layer)
     pointer = error.where.pointer if error.where is not None else None
-    collector.add(error.code, pointer or "")
+    # Where JSON ends to be JSON is said with the line and the column, and nothing of the text.
+    reason = {"reason": str(error)} if error.code == "json-invalid" else None
+    collector.add(error.code, pointer or "", data=reason)
     return CheckResult(None, None, (), collector.in_order(None))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from onrecord.base.findings import SEVERITIES, Finding, Severity
@@ -64,7 +65,7 @@ class Collector:
         severity: Severity | None = None,
         data: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add a finding. `severity` replaces the catalogue's where a rule says so."""
+        """Add a finding. `severity` replaces the catalogue's where a rule says so; found twice, the severer counts."""
         entry = CATALOGUE[code]
         level: Severity = severity or entry.severity
         if self._strict and level == "warning" and code in STRICT:
@@ -74,6 +75,7 @@ class Collector:
             return
         identity = (code, pointer, json.dumps(data, sort_keys=True, default=str) if data else "")
         if identity in self._findings:
+            self._raise(identity, level)
             return
         if self._suppress and not entry.fatal and self._suppress.covers(code, pointer):
             self._pass_over(identity)
@@ -93,6 +95,14 @@ class Collector:
             layer=self.layer,
             data=data,
         )
+
+    def _raise(self, identity: _Identity, level: Severity) -> None:
+        """Make a finding that was added before as severe as it was found to be now."""
+        known = self._findings[identity]
+        if SEVERITIES.index(level) > SEVERITIES.index(known.severity):
+            self._kept[known.severity].remove(identity)
+            self._kept[level].append(identity)
+            self._findings[identity] = replace(known, severity=level)
 
     def _pass_over(self, identity: _Identity) -> None:
         """Count a suppressed finding, each once while there is room to remember it."""

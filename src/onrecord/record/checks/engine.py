@@ -14,7 +14,7 @@ from onrecord.base.findings import Severity
 from onrecord.base.namespaces import AI_AGENT_EXTENSION, NS, POLICY_DECISION
 from onrecord.record.checks.context import Context
 from onrecord.record.checks.event_tables import DECISION_COLUMNS, EVENT
-from onrecord.record.checks.tables import Table
+from onrecord.record.checks.tables import ANALYSIS, VCON, Table
 from onrecord.record.checks.values import Problems, Rule, mismatch, string
 from onrecord.record.vcon.pointers import step
 
@@ -39,6 +39,18 @@ its form, and of algorithms other than SHA-512 none has a present form (record.m
 
 NULL_IS_ABSENT: Final = frozenset(["redacted", "amended", "appended"])
 """References that older versions wrote empty or null where there was no earlier vCon (record.md 1.3)."""
+
+ASKED_FOR: Final = {(VCON.name, "uuid"), (VCON.name, "created_at")}
+"""Members that must be there without being M in their table, since a finding of their own says so."""
+
+ASKED_FOR_BESIDE: Final[Mapping[str, str]] = {"encoding": "body", "mediatype": "body", "content_hash": "url"}
+"""Members of content that must be there beside another one."""
+
+RECOMMENDED_BESIDE: Final = {(ANALYSIS.name, "mediatype")}
+"""The exception: there it should be (record.md 2.6)."""
+
+EITHER_OF: Final = frozenset(["session", "sessions"])
+"""Members of an event of which one must be there (record.md D-12)."""
 
 _NO_LEVELS: Final[Mapping[str, str]] = {}
 
@@ -92,7 +104,7 @@ class Engine:
         if plan.presence:
             self._report_presence(plan, pointer, placeholder=placeholder)
         if nulls:
-            self._report_nulls(self._tables[name], variant, nulls, pointer)
+            self._report_nulls(self._tables[name], variant, nulls, item, pointer)
         for member, inner in plan.inner:
             self._run_inner(inner, item[member], pointer + step(member))
         if plan.has_old_hash or plan.renamed:
@@ -136,10 +148,19 @@ class Engine:
                 place = pointer + step(member) if member else pointer
                 self._context.add(code, place, severity=severity, data=data)
 
-    def _report_nulls(self, table: Table, variant: str, nulls: tuple[str, ...], pointer: str) -> None:
+    def _report_nulls(
+        self, table: Table, variant: str, nulls: tuple[str, ...], item: Mapping[str, Any], pointer: str
+    ) -> None:
+        """Report the nulls of an object that could be left out. `item` is what stands there beside them."""
         levels = table.levels.get(variant, _NO_LEVELS)
         for name in nulls:
-            if name not in NULL_IS_ABSENT and levels.get(table.aliases.get(name, name)) != "M":
+            member = table.aliases.get(name, name)
+            if name not in NULL_IS_ABSENT and not (
+                levels.get(member) in ("M", "A")
+                or (table.name, member) in ASKED_FOR
+                or (ASKED_FOR_BESIDE.get(member) in item and (table.name, member) not in RECOMMENDED_BESIDE)
+                or (table.name == EVENT.name and member in EITHER_OF and EITHER_OF.isdisjoint(item))
+            ):
                 self._context.add("member-null", pointer + step(name))
 
     def _run_inner(self, inner: str, value: Any, pointer: str) -> None:
@@ -178,8 +199,14 @@ class Engine:
                 present.add(known)
             plan.uses_ai_agent = plan.uses_ai_agent or known in table.ai_agent
             level = levels.get(known, "-")
+            if level == "N":
+                continue
             if level == "X":
                 plan.presence.append(("forbidden-present", name, column, None))
+                continue
+            if level == "E":
+                data = {"object": _type_named(variant)}
+                plan.presence.append(("closed-object-member", name, data, None))
                 continue
             if level == "D":
                 plan.presence.append(("discouraged-present", name, column, None))

@@ -1,11 +1,12 @@
 """The tables of events: vCon core, tool-invocation and ai_agent, one column per type.
 
-The levels are those of `tables`. Session members are checked apart, since they may stand under two names.
+The levels are those of `tables`, and two more: N is not looked at, E is not one of a closed object's members. Session
+members are checked apart, since they may stand under two names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from onrecord.base.namespaces import AI_AGENT_EXTENSION, TI_EVENT_TYPES
@@ -71,17 +72,17 @@ party           | M M M M M M M M M
 decision        | M M M M M X X X X
 policy_life     | M M M M M X X X X
 operation       | M M M M M X X X X
-reason          | O O O O O X X X X
+reason          | O O N N O X X X X
 operation_id    | M X M X - M M M M
 attempt         | M X M X - M M M M
-server          | M M - - - M X X X
-tool            | M O - - - M X X X
-body            | X X - - - C C C C
-encoding        | X X - - - C C C C
-url             | X X - - - C C C C
-content_hash    | X X - - - C C C C
-mediatype       | X X - - - C C C C
-attachment      | X X - - - O O O O
+server          | M M N N - M X X X
+tool            | M O N N - M X X X
+body            | X X N N - C C C C
+encoding        | X X N N - C C C C
+url             | X X N N - C C C C
+content_hash    | X X N N - C C C C
+mediatype       | X X N N - C C C C
+attachment      | X X N N - O O O O
 """
 _AI_EVENTS: Final = """
               | tool-call tool-result reasoning system-event
@@ -108,6 +109,9 @@ transfer_target | X X X X
 consultation    | X X X X
 target_session  | X X X X
 """
+MERGED_COLUMN: Final = "merged tool-result"
+"""Column of ai_agent for an event that is one of tool-invocation as well, whose members belong there (D-68)."""
+
 DECISION_COLUMNS: Final = frozenset(["once", "standing", "once-other", "standing-other", "unclear"])
 """Columns of policy decisions: how long they last, for the operation defined or another, or neither."""
 
@@ -118,6 +122,7 @@ CONTENT_LEVELS: Final[Mapping[str, str]] = {
 }
 """Whether a tool event should have content (TI tables 4 and 5)."""
 
+_SESSIONS: Final = frozenset(["session", "sessions"])
 _SAME_COLUMN: Final = {
     **dict.fromkeys(("drop", "hold", "unhold", "mute", "unmute"), "join"),
     "keyup": "keydown",
@@ -146,9 +151,16 @@ def _columns(text: str) -> dict[str, dict[str, str]]:
     return levels
 
 
+def _closed(column: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return a column that admits no other member of the drafts (record.md 3.1)."""
+    return {**{name: "E" for name in names if name not in _SESSIONS}, **column}
+
+
 def _events() -> Table:
     kinds = read_table("Event", _EVENT_KINDS)
-    core, ti, ai = _columns(_CORE_EVENTS), _columns(_TI_EVENTS), _columns(_AI_EVENTS)
+    core, ti, open_ai = _columns(_CORE_EVENTS), _columns(_TI_EVENTS), _columns(_AI_EVENTS)
+    ai = {name: _closed(column, kinds.kinds) for name, column in open_ai.items()}
+    ai[MERGED_COLUMN] = open_ai["tool-result"]
     levels = {f"core {name}": column for name, column in core.items()}
     levels.update({f"tool-invocation {name}": column for name, column in ti.items()})
     levels.update({f"{AI_AGENT_EXTENSION} {name}": column for name, column in ai.items()})

@@ -8,10 +8,11 @@ from onrecord.base.namespaces import AI_AGENT_EXTENSION, POLICY_DECISION, TOOL_I
 from onrecord.record.checks.content import check_content
 from onrecord.record.checks.context import Context, indices
 from onrecord.record.checks.engine import Engine
-from onrecord.record.checks.event_tables import CONTENT_LEVELS, EVENT
+from onrecord.record.checks.event_tables import CONTENT_LEVELS, EVENT, MERGED_COLUMN
 from onrecord.record.checks.proofs import Proofs
 from onrecord.record.checks.targets import decision_column, is_other_operation, server_faults
 from onrecord.record.checks.values import type_name
+from onrecord.record.operations import OPERATION
 from onrecord.record.vcon.event_types import AMBIGUOUS, MERGED, kind_of, own_session_name
 
 
@@ -39,7 +40,7 @@ class EventChecks:
             elif kind == MERGED:
                 self._context.add("tool-result-merged", pointer)
                 self._tool_invocation(event, pointer)
-                self._ai_agent(event, pointer)
+                self._ai_agent(event, pointer, column=MERGED_COLUMN)
             elif kind == AMBIGUOUS:
                 self._context.add("tool-result-ambiguous", pointer)
                 self._engine.values_only(EVENT.name, event, pointer)
@@ -66,13 +67,15 @@ class EventChecks:
             self._context.add("event-session-conflict", pointer)
         if kind in (MERGED, AMBIGUOUS):
             return
-        other = "sessions" if own_session_name(kind) == "session" else "session"
-        if event.get(other) is not None:
+        own = own_session_name(kind)
+        other = "sessions" if own == "session" else "session"
+        if event.get(own) is None and event.get(other) is not None:
             self._context.add("event-session-name", f"{pointer}/{other}")
 
-    def _ai_agent(self, event: dict[str, Any], pointer: str) -> None:
+    def _ai_agent(self, event: dict[str, Any], pointer: str, *, column: str | None = None) -> None:
         self._context.used.add(AI_AGENT_EXTENSION)
-        view = self._engine.run(EVENT.name, f"{AI_AGENT_EXTENSION} {event['type']}", event, pointer)
+        variant = f"{AI_AGENT_EXTENSION} {column or event['type']}"
+        view = self._engine.run(EVENT.name, variant, event, pointer)
         if event["type"] == "tool-result":
             status, is_error = view.get("status"), view.get("is_error")
             if (status == "success" and is_error is True) or (status == "error" and is_error is False):
@@ -95,10 +98,11 @@ class EventChecks:
                 expected=CONTENT_LEVELS[name] == "S",
                 json_strings=False,
             )
-        if name in (POLICY_DECISION, "tool-invocation"):
+        if name == OPERATION or (name == POLICY_DECISION and not is_other_operation(event)):
             self._server(view.get("server"), f"{pointer}/server")
 
     def _decision_variant(self, event: dict[str, Any], pointer: str) -> str:
+        """Return the column of a decision. What another operation's parameters say is not known here (D-43)."""
         if is_other_operation(event):
             self._context.add("operation-unknown", f"{pointer}/operation")
         return decision_column(event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
 from itertools import chain
 from typing import Any
 
@@ -19,6 +20,7 @@ MAX_COMPARED = 10_000_000
 """Parties compared for the second and further sessions that a dialog is in: a part of a second. A file may put every
 dialog into every session, which would take the product; the sessions that were not compared with everything say so."""
 
+_BEFORE_ALL_DATES = -(1 << 80)
 _CONSULTING = ("consultation-start", "consultative-transfer", "transfer-abandoned")
 _SETTABLE = ("recording", "recording-set", "text")
 _REACHABLE = (*_SETTABLE, "incomplete")
@@ -73,8 +75,8 @@ class _Span:
 
     @property
     def missing(self) -> list[int]:
-        """Return the parties that take part and are not listed."""
-        return [] if self._parties is None else sorted(self.seen - self._parties)
+        """Return the parties that take part and are not listed, the first ones."""
+        return [] if self._parties is None else nsmallest(MAX_LISTED, self.seen - self._parties)
 
 
 def length_ns(duration: Any) -> int | None:
@@ -97,7 +99,7 @@ def check_indexes(context: Context) -> None:
             context.add("session-time", f"/sessions/{index}")
         missing = span.missing
         if missing or span.not_compared:
-            data: dict[str, Any] = {"parties": missing[:MAX_LISTED]}
+            data: dict[str, Any] = {"parties": missing}
             if span.not_compared:
                 data["dialogs_not_compared"] = span.not_compared
             context.add("session-party-missing", f"/sessions/{index}/parties", data=data)
@@ -287,15 +289,23 @@ def _same_shape(ids: Any, parties: Any) -> bool:
 
 
 def _check_transfer_events(context: Context) -> None:
-    """Later events of one transfer name the consultation session that its consultation-start named."""
-    consultations: dict[tuple[Any, ...], tuple[int, ...]] = {}
+    """Later events of one transfer name the consultation session that its consultation-start named.
+
+    "Later" is by time, ties by index; an event without a date stands where the one before it in the array does.
+    """
+    moments = context.moments("events")
+    in_time: list[tuple[int, int, Mapping[str, Any]]] = []
+    last = _BEFORE_ALL_DATES
     for index, event in context.elements("events"):
-        name = event.get("type")
-        if name not in _CONSULTING:
-            continue
-        transfer = (event_sessions(event), indices(event.get("party")), indices(event.get("transferee")))
-        named = indices(event.get("consultation"))
-        if name == "consultation-start":
+        moment = moments[index]
+        last = last if moment is None else moment
+        if event.get("type") in _CONSULTING:
+            in_time.append((last, index, event))
+    consultations: dict[tuple[Any, ...], tuple[int, ...]] = {}
+    for _, index, taken in sorted(in_time, key=lambda entry: entry[:2]):
+        transfer = (event_sessions(taken), indices(taken.get("party")), indices(taken.get("transferee")))
+        named = indices(taken.get("consultation"))
+        if taken["type"] == "consultation-start":
             consultations[transfer] = named
-        elif named and consultations.get(transfer, named) != named:
+        elif named and (consultations.get(transfer) or named) != named:
             context.add("transfer-consultation-mismatch", f"/events/{index}")

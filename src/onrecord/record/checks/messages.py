@@ -24,6 +24,7 @@ _ASIDE: Final = re.compile(
 """What the catalogue says about a code in brackets: of use to its reader, not beside the place itself."""
 
 TEMPLATES: Final[Mapping[str, Sequence[str]]] = {
+    "json-invalid": ("{reason}",),
     "form-hybrid": ("{here} stands in the clear beside the envelope",),
     "legacy-name": ("{old} is an older name; this version has {new}",),
     "future-name": (
@@ -32,7 +33,10 @@ TEMPLATES: Final[Mapping[str, Sequence[str]]] = {
     ),
     "unknown-member": ("{here} is a member neither of core nor of an extension that is known here",),
     "extension-not-listed": ("{extension} is used and not listed in extensions",),
-    "version-unknown": ("the value is not one of the known versions; read as {read_as}",),
+    "version-unknown": (
+        "the value is not one of the known versions; read as {read_as}",
+        "the value is not one of the known versions; read by the version that the names tell",
+    ),
     "uuid-missing": ("the vCon has no uuid",),
     "uuid-invalid": ("the uuid is not the text form of a UUID",),
     "uuid-version": ("the uuid is not of version 8",),

@@ -35,6 +35,7 @@ _URL_USERINFO: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*@", re.AS
 _MAX_HARMLESS: Final = 10_000
 _TASK_NAMES: Final = frozenset(["taskId", "task_id"])
 _REQUEST_STATE: Final = "requestState"
+_REFERENCES: Final = ("redacted_from", "redacted", "amended_from", "amended", "appended")
 _CODES: Final = {"text": "credential-found", "member": "credential-key", "url": "url-userinfo"}
 
 
@@ -49,6 +50,8 @@ def check_privacy(context: Context, raw: bytes) -> None:
     names = _all_names(context)
     if patterns or any(map(is_credential_name, names)):
         _search_all(context, patterns)
+    if any(pattern.name == URL_USERINFO for pattern in patterns):
+        _check_links(context)
     if _REQUEST_STATE in names:
         for index, event in context.elements("events"):
             severity = _severity_in(context, event)
@@ -57,6 +60,40 @@ def check_privacy(context: Context, raw: bytes) -> None:
         for index, event in context.elements("events"):
             if event.get("type") == "tool-pending":
                 _check_tasks(context, event, f"/events/{index}")
+
+
+def _check_links(context: Context) -> None:
+    """Report user information in URLs that stand deeper than `url` of an element; there a name alone is too much.
+
+    In a text it takes a password to be one: a name before a host may be anything.
+    """
+    vcon = context.vcon
+    links = [(f"/{name}/url", _member(vcon.get(name), "url")) for name in _REFERENCES]
+    links.append(("/vcs/repository", _member(vcon.get("vcs"), "repository")))
+    for index, session in context.elements("sessions"):
+        repository = _member(_member(session.get("environment"), "vcs"), "repository")
+        links.append((f"/sessions/{index}/environment/vcs/repository", repository))
+    for number, file in _objects(_member(vcon.get("file_attribution"), "files")):
+        for index, conversation in _objects(file.get("conversations")):
+            place = f"/file_attribution/files/{number}/conversations/{index}"
+            links.append((f"{place}/url", conversation.get("url")))
+            links += [
+                (f"{place}/related/{position}/url", resource.get("url"))
+                for position, resource in _objects(conversation.get("related"))
+            ]
+    for pointer, value in links:
+        if type(value) is str and _URL_USERINFO.match(value):
+            context.add(_CODES["url"], pointer, data={"pattern": URL_USERINFO})
+
+
+def _member(owner: Any, name: str) -> Any:
+    return owner.get(name) if type(owner) is dict else None
+
+
+def _objects(value: Any) -> list[tuple[int, dict[str, Any]]]:
+    return [
+        (index, item) for index, item in enumerate(value if type(value) is list else ()) if type(item) is dict
+    ]
 
 
 def _all_names(context: Context) -> set[str]:

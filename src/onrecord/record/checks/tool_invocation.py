@@ -7,10 +7,12 @@ from typing import Any, Final, cast
 from onrecord.base.findings import Severity
 from onrecord.base.namespaces import TOOL_INVOCATION_EXTENSION
 from onrecord.record.checks.context import Context, dialog_parties, indices
-from onrecord.record.operations import History, read_operations
+from onrecord.record.operations import OPERATION, History, read_operations
 from onrecord.record.vcon.bodies import has_body
 
 _NAMES_OF_TOOLS: Final = ("tool", "tool_name")
+_ROLES_IN_DIALOGS: Final = ("originator", "transferee", "transferor", "transfer_target", "transfer-target")
+_ROLES_IN_EVENTS: Final = ("party", "transferee", "transfer_target")
 
 
 def check_tool_invocation(context: Context) -> History | None:
@@ -44,7 +46,8 @@ def _check_refused(context: Context, history: History) -> None:
         event = events[start]
         if has_body(event) or event.get("url") is not None or event.get("attachment") is not None:
             context.add("refused-arguments", f"/events/{start}")
-    if not history.refused:
+    refused = history.refused | _only_disallowed(context, history)
+    if not refused:
         return
     for index, event in context.elements("events"):
         call_id = event.get("call_id")
@@ -52,9 +55,22 @@ def _check_refused(context: Context, history: History) -> None:
             event.get("type") == "tool-call"
             and event.get("input") is not None
             and type(call_id) is str
-            and call_id in history.refused
+            and call_id in refused
         ):
             context.add("refused-arguments", f"/events/{index}", severity="warning")
+
+
+def _only_disallowed(context: Context, history: History) -> frozenset[str]:
+    """Return the ids of operations that were performed, and each time although that was disallowed."""
+    if not history.disallowed:
+        return frozenset()
+    disallowed = frozenset(history.disallowed)
+    ids: dict[bool, set[Any]] = {True: set(), False: set()}
+    for index, event in context.elements("events"):
+        operation_id = event.get("operation_id")
+        if event.get("type") == OPERATION and type(operation_id) is str:
+            ids[index in disallowed].add(operation_id)
+    return frozenset(ids[True] - ids[False])
 
 
 def _check_tools_as_parties(context: Context) -> None:
@@ -69,9 +85,15 @@ def _check_tools_as_parties(context: Context) -> None:
     acting: set[int] = set()
     for _, dialog in context.elements("dialog"):
         acting.update(dialog_parties(dialog))
-        acting.update(indices(dialog.get("originator")))
+        for name in _ROLES_IN_DIALOGS:
+            acting.update(indices(dialog.get(name)))
+        history = dialog.get("party_history")
+        for entry in history if type(history) is list else ():
+            if type(entry) is dict:
+                acting.update(indices(entry.get("party")))
     for _, event in context.elements("events"):
-        acting.update(indices(event.get("party")))
+        for name in _ROLES_IN_EVENTS:
+            acting.update(indices(event.get(name)))
     for index in suspects:
         if index not in acting:
             context.add("tool-as-party", f"/parties/{index}")

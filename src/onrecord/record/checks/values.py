@@ -39,10 +39,24 @@ _UNKNOWN_TYPES: Final = {
 _CONTENT_HASH: Final = re.compile(r"[a-z0-9]+-[A-Za-z0-9_-]+", re.ASCII)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 _NOT_IN_URI: Final = re.compile(r'[\x00-\x20<>"{}|\\^`\x7f-\U0010ffff]')
-_DID: Final = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%/?#=&;,+~@!$'()*-]+", re.ASCII)
-_CIVIC_KEYS: Final = frozenset(
+_BAD_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_DID: Final = re.compile(
+    r"did:[a-z0-9]+:[A-Za-z0-9._:%-]*(?<!:)(?:[/?#][A-Za-z0-9._:%/?#=&;,+~@!$'()*-]*)?", re.ASCII
+)
+"""DID or DID URL (W3C DID Core 3.1, 3.2): what follows the method does not end with a colon."""
+_URI_REFERENCE: Final = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9+.-]*:|(?![^/?#:]*:))"
+    r"(?://(?:[A-Za-z0-9._~%!$&'()*+,;=:-]*@)?(?:\[[0-9A-Za-z.:~!$&'()*+,;=_-]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]*)"
+    r"(?::[0-9]*)?(?=[/?#]|\Z)|(?!//))"
+    r"[A-Za-z0-9._~%!$&'()*+,;=:@/-]*(?:\?[A-Za-z0-9._~%!$&'()*+,;=:@/?-]*)?"
+    r"(?:#[A-Za-z0-9._~%!$&'()*+,;=:@/?-]*)?",
+    re.ASCII,
+)
+"""URI reference (RFC 3986 4.1): a scheme or no colon before the first slash, authority, path, query, fragment."""
+CIVIC_KEYS: Final = frozenset(
     ["country", "a1", "a2", "a3", "a4", "a5", "a6", "prd", "pod", "sts", "hno", "hns", "lmk", "loc", "flr", "nam", "pc"]
 )  # fmt: skip
+"""Members of a civic address (core "Party Object")."""
 SHA512_CHARACTERS: Final = 86
 """Length of a SHA-512 in base64url without padding."""
 
@@ -138,7 +152,7 @@ def did(value: Any) -> Problems | None:
     """DID URI."""
     if type(value) is not str:
         return mismatch("String", value)
-    return None if _DID.fullmatch(value) else [Problem("did-invalid")]
+    return None if _DID.fullmatch(value) and not _BAD_PERCENT.search(value) else [Problem("did-invalid")]
 
 
 def content_hash(value: Any) -> Problems | None:
@@ -187,7 +201,8 @@ def uri_reference(value: Any) -> Problems | None:
     """URI reference of ai_agent: a link, never fetched."""
     if type(value) is not str:
         return mismatch("String", value)
-    return [Problem("uri-invalid")] if not value or _NOT_IN_URI.search(value) else None
+    parsed = value and _URI_REFERENCE.fullmatch(value) and not _BAD_PERCENT.search(value)
+    return None if parsed else [Problem("uri-invalid")]
 
 
 def attempt(value: Any) -> Problems | None:
@@ -205,9 +220,10 @@ def session_id(value: Any) -> Problems | None:
         return mismatch("SessionId", value)
     problems: Problems = []
     for name in ("local", "remote"):
-        if value and name not in value:
+        part = value.get(name)
+        if value and part is None:
             problems.append(Problem("required-missing", "", {"parameter": name}))
-        elif name in value and type(value[name]) is not str:
+        elif part is not None and type(part) is not str:
             problems += mismatch("String", value[name], step(name))
     return problems or None
 
@@ -250,8 +266,10 @@ def civic_address(value: Any) -> Problems | None:
     for name, part in value.items():
         if name != name.lower():
             problems.append(Problem("civicaddress-case", step(name)))
+        elif part is None:
+            problems.append(Problem("member-null", step(name)))
         elif type(part) is not str:
             problems += mismatch("String", part, step(name))
-        elif name not in _CIVIC_KEYS:
+        elif name not in CIVIC_KEYS:
             problems.append(Problem("unknown-member", step(name)))
     return problems or None

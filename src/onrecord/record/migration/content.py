@@ -14,18 +14,21 @@ import orjson
 
 from onrecord.base.errors import MalformedError
 from onrecord.record.migration.draft import Draft
-from onrecord.record.vcon.bodies import ENCODINGS, base64url_fault, derived_encoding, has_body, holds_json
+from onrecord.record.vcon.bodies import (
+    BASE64,
+    ENCODINGS,
+    bare_base64url,
+    base64url_fault,
+    encoding_of,
+    has_body,
+    holds_json,
+)
 from onrecord.record.vcon.canonical_text import canonical_text
-from onrecord.record.vcon.names import CONTENT_ALIASES
+from onrecord.record.vcon.names import CONTENT_ALIASES, SHA512_ALG
 from onrecord.record.vcon.pointers import step
 from onrecord.record.vcon.reader import MAX_DEPTH, read_json
 
-SHA512_NAME: Final = "SHA-512"
-"""The one value of `alg` whose `signature` is a hash (record.md 1.3). LMOTS is a signature and stays."""
-
 _SHA512: Final = re.compile(r"[A-Za-z0-9_-]{86}", re.ASCII)
-_WHITE_SPACE: Final = re.compile(r"\s+")
-_URL_SAFE: Final = str.maketrans("+/", "-_")
 _STANDARD: Final = str.maketrans("-_", "+/")
 _BODY_DEPTH: Final = 4
 """Levels that a body stands below the top: array, element, member."""
@@ -46,8 +49,8 @@ def join_hash(draft: Draft, item: dict[str, Any], pointer: str) -> None:
     if "alg" not in item and "signature" not in item:
         return
     alg, signature = item.get("alg"), item.get("signature")
-    token = _strict(signature) if type(signature) is str and len(signature) < 200 else ""
-    if alg != SHA512_NAME or not _SHA512.fullmatch(token) or item.get("content_hash") is not None:
+    token = bare_base64url(signature) if type(signature) is str and len(signature) < 200 else ""
+    if alg != SHA512_ALG or not _SHA512.fullmatch(token) or item.get("content_hash") is not None:
         draft.note("hash-kept", pointer + step("alg" if "alg" in item else "signature"))
         return
     if "content_hash" in item:
@@ -63,7 +66,7 @@ def part_hash(item: dict[str, Any]) -> None:
     if not isinstance(token, str) or not token.startswith("sha512-"):
         raise ValueError("not a joined hash")
     del item["content_hash"]
-    item.update(alg=SHA512_NAME, signature=token.removeprefix("sha512-"))
+    item.update(alg=SHA512_ALG, signature=token.removeprefix("sha512-"))
 
 
 def _convert_body(draft: Draft, item: dict[str, Any], pointer: str) -> None:
@@ -72,7 +75,7 @@ def _convert_body(draft: Draft, item: dict[str, Any], pointer: str) -> None:
         return
     is_base64 = type(body) is str and base64url_fault(body) != "base64url-invalid"
     if encoding is None:
-        encoding = derived_encoding(body, _mediatype(item))
+        encoding = encoding_of(item)
         if encoding == "base64url" and not is_base64:
             draft.note("encoding-kept", pointer)
             return
@@ -80,9 +83,9 @@ def _convert_body(draft: Draft, item: dict[str, Any], pointer: str) -> None:
             draft.drop_empty(item, pointer, "encoding")
         item["encoding"] = encoding
         draft.note("encoding-derived", f"{pointer}/encoding", value=encoding)
-    elif encoding == "base64" and is_base64:
+    elif encoding == BASE64 and is_base64:
         encoding = item["encoding"] = "base64url"
-        draft.note("encoding-converted", f"{pointer}/encoding", value="base64")
+        draft.note("encoding-converted", f"{pointer}/encoding", value=BASE64)
     if encoding not in ENCODINGS or (encoding != "json" and type(body) is not str):
         draft.note("encoding-kept", f"{pointer}/encoding")
     elif encoding == "base64url" and type(body) is str and is_base64:
@@ -91,24 +94,14 @@ def _convert_body(draft: Draft, item: dict[str, Any], pointer: str) -> None:
         _parse(draft, item, pointer, body)
 
 
-def _mediatype(item: Mapping[str, Any]) -> Any:
-    value = item.get("mediatype")
-    return item.get("mimetype") if value is None else value
-
-
 def _respell(draft: Draft, item: dict[str, Any], pointer: str, body: str) -> None:
-    strict = _strict(body)
+    strict = bare_base64url(body)
     if strict == body:
         return
     item["body"] = strict
     spelling = next((name for name, spell in BASE64_SPELLINGS.items() if spell(strict) == body), None)
     data = {"spelling": spelling} if spelling is not None else {}
     draft.note("body-respelled", f"{pointer}/body", reversible=spelling is not None, **data)
-
-
-def _strict(text: str) -> str:
-    """Return a text in base64 of any kind as base64url without padding."""
-    return _WHITE_SPACE.sub("", text).rstrip("=").translate(_URL_SAFE)
 
 
 def _padding(text: str) -> str:

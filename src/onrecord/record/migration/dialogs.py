@@ -8,19 +8,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from onrecord.record.migration.draft import Draft
-from onrecord.record.vcon.names import TRANSFER_ALIASES
+from onrecord.record.vcon.names import OLD_TRANSFER_NAMES, TRANSFER_ALIASES
 from onrecord.record.vcon.pointers import step
+from onrecord.record.vcon.session_ids import REMOTE, SessionId
 from onrecord.record.vcon.views import index_of
-
-NIL_SESSION_UUID: Final = "0" * 32
-"""The nil UUID in the form of session ids: the other end is not known (RFC 7989 section 5)."""
 
 _PARTY_ROLES: Final = ("transferee", "transferor", "transfer_target")
 _CALL_ROLES: Final = ("original", "consultation", "target_dialog")
 TRANSFER_ROLES: Final = (*_PARTY_ROLES, *_CALL_ROLES)
 """Members of a transfer dialog: three indices of parties, three of dialogs."""
-
-_REMOTE: Final = ";remote="
 
 Unknown = set[tuple[int, str]]
 """Dialogs with the roles that they say are not known."""
@@ -35,7 +31,7 @@ def convert_dialogs(draft: Draft) -> Unknown:
             dialog["session_id"] = _convert_session_id(draft, dialog["session_id"], f"{pointer}/session_id")
         if dialog.get("type") == "transfer":
             for role in TRANSFER_ROLES:
-                old = next((name for name, new in TRANSFER_ALIASES.items() if new == role), role)
+                old = OLD_TRANSFER_NAMES.get(role, role)
                 for name in dict.fromkeys((old, role)):
                     if name in dialog and _convert_index(draft, dialog, pointer, name):
                         unknown.add((index, role))
@@ -68,13 +64,14 @@ def _convert_session_id(draft: Draft, value: Any, pointer: str) -> Any:
             item if item is None else _convert_session_id(draft, item, f"{pointer}/{position}")
             for position, item in enumerate(value)
         ]
-    if type(value) is str:
-        local, separator, remote = value.partition(_REMOTE)
-        draft.note("session-id-split", pointer, spelling="pair" if separator else "local")
-        return {"local": local, "remote": remote if separator else NIL_SESSION_UUID}
-    if type(value) is not dict:
+    if type(value) is dict:
+        return value
+    split = SessionId.read(value)
+    if split is None:
         draft.note("session-id-kept", pointer)
-    return value
+        return value
+    draft.note("session-id-split", pointer, spelling="pair" if REMOTE in value else "local")
+    return split._asdict()
 
 
 def joined_session_id(value: Any, spelling: Any) -> str:
@@ -82,4 +79,4 @@ def joined_session_id(value: Any, spelling: Any) -> str:
     local, remote = value["local"], value["remote"]
     if not isinstance(local, str) or not isinstance(remote, str) or spelling not in ("pair", "local"):
         raise ValueError("not a split session id")
-    return local + _REMOTE + remote if spelling == "pair" else local
+    return local + REMOTE + remote if spelling == "pair" else local

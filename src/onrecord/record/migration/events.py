@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from onrecord.record.checks.event_tables import EVENT
 from onrecord.record.migration.dialogs import Unknown
 from onrecord.record.migration.draft import Draft, is_empty, same_json
 from onrecord.record.migration.sessions import Plan, sessions_of_dialogs
@@ -24,7 +25,10 @@ MAX_EVENT_SESSIONS: Final = 64
 """Sessions that a derived event names. A dialog that is in more keeps its party_history: n entries of a dialog in n
 sessions would become a file of n times n indices."""
 
-_EVENT_MEMBERS: Final = ("type", "sessions", "session", "dialog")
+_OF_HISTORY: Final = frozenset(["party", "time", "event", "button", OLD_BUTTON])
+_EVENT_MEMBERS: Final = frozenset([*EVENT.kinds, "type", "sessions", "session", "dialog"]) - _OF_HISTORY
+"""Members that would say something else in an event than in an entry of a party_history, where they are unknown."""
+
 _SESSION_MEMBERS: Final = ("sessions", "session")
 
 
@@ -128,7 +132,7 @@ class _History:
         """Return the event that an entry stands for, or why it makes none."""
         if not self._can_add:
             return "events"
-        if type(entry) is not dict or any(name in entry for name in _EVENT_MEMBERS):
+        if type(entry) is not dict or any(name in _EVENT_MEMBERS for name in entry):
             return "shape"
         kind, party = entry.get("event"), index_of(entry.get("party"))
         kind = KEY_EVENT_ALIASES.get(kind, kind) if type(kind) is str else None

@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from onrecord.base.dates import Clock
-from onrecord.record.instances import PRIOR_REFERENCES, new_identity
+from onrecord.record.instances import new_identity
 from onrecord.record.migration.draft import Draft, is_empty
 from onrecord.record.migration.report import Change
 from onrecord.record.vcon.instants import MAX_REMEMBERED_CHARACTERS
 from onrecord.record.vcon.pointers import step
+from onrecord.record.vcon.references import NAMES
 
-_REFERENCES: Final = frozenset(map(step, PRIOR_REFERENCES["amended_from"]))
+_REFERENCES: Final = frozenset(map(step, NAMES["amended_from"]))
 _OF_REFERENCE: Final = frozenset(["member-renamed", "duplicate-dropped", "hash-joined"])
 
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 from onrecord.base.dates import SYSTEM_CLOCK, Clock
 from onrecord.base.errors import MalformedError, UsageError, Where
 from onrecord.record.checks.tables import ANALYSIS, ATTACHMENT, DIALOG, OBJECTS, PARTY, SESSION, VCON, Table
-from onrecord.record.instances import written
 from onrecord.record.migration.content import convert_content, join_hash
 from onrecord.record.migration.dialogs import convert_dialogs
 from onrecord.record.migration.draft import CONTENT_ARRAYS, Draft, is_empty, place_of
@@ -58,7 +57,7 @@ class Migration:
 
         Raises `MalformedError` with code "not-canonical" for lone surrogates and numbers beyond a double.
         """
-        return written(self.vcon)
+        return self.vcon.to_bytes()
 
 
 def migrate(

@@ -156,7 +156,7 @@ class Plan:
         for index, dialog in self.draft.objects("dialog"):
             kind = self._kinds[index]
             parties = (party for party in indices_of(dialog.get("parties")) if 0 <= party < size)
-            length = None if kind == "transfer" else _nanoseconds(dialog.get("duration"))
+            length = _nanoseconds(dialog.get("duration"))
             if length is None and kind in _POINTS:
                 length = 0
             self.sessions[self.owner[index]].cover(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from onrecord.record.calls import Call
 from onrecord.record.story.model import Entry, OperationStory
 from onrecord.record.story.timeline import BEFORE_ALL_DATES, Timeline
 from onrecord.record.story.words import name, names, party_of, tokens
+from onrecord.record.vcon.bodies import mediatype_of
 from onrecord.record.vcon.event_types import KEY_EVENTS, TRANSFER_EVENTS
 from onrecord.record.vcon.instants import Instants
-from onrecord.record.vcon.names import KEY_EVENT_ALIASES, TRANSFER_ALIASES
-from onrecord.record.vcon.views import index_of, indices_of, text_of
-
-_OLD_TRANSFER_NAMES: Final = {new: old for old, new in TRANSFER_ALIASES.items()}
+from onrecord.record.vcon.views import Dialog, Event, index_of, indices_of, text_of
 
 
 class Entries:
@@ -56,24 +54,18 @@ class Entries:
         self, index: int, dialog: Mapping[str, Any], *, sessions: tuple[int, ...]
     ) -> Iterator[Entry]:
         """Yield the events that older versions keep in the dialog (record.md 1.3)."""
-        history = dialog.get("party_history")
-        for position, event in enumerate(history if type(history) is list else ()):
-            if type(event) is not dict:
-                continue
-            kind = text_of(event.get("event")) or "event"
-            kind = KEY_EVENT_ALIASES.get(kind, kind)
-            button = text_of(event.get("button")) or text_of(event.get("dtmf"))
-            time = text_of(event.get("time"))
-            ns = self._instants.ns(time)
+        for event in Dialog(index, dialog).party_history:
+            kind = event.type or "event"
+            ns = self._instants.ns(event.time)
             yield Entry(
                 place="dialog",
                 index=index,
-                history_index=position,
+                history_index=event.index,
                 kind=kind,
-                time=time,
+                time=event.time,
                 ns=BEFORE_ALL_DATES if ns is None else ns,
-                who=party_of(self._parties, index_of(event.get("party"))),
-                what=f"{kind} {name(button)}" if button and kind in KEY_EVENTS else kind,
+                who=party_of(self._parties, event.party),
+                what=f"{kind} {name(event.button)}" if event.button and kind in KEY_EVENTS else kind,
                 sessions=sessions,
                 members={},
             )
@@ -91,7 +83,7 @@ class Entries:
             what=self._event_words(kind, event),
             details=tuple(_transfer_sessions(event)) if kind in TRANSFER_EVENTS else (),
             state=self._event_state(kind, event),
-            sessions=sessions_of(event),
+            sessions=Event(index, event).sessions,
             entry_id=text_of(event.get("entry_id")),
             parent_id=text_of(event.get("parent_id")),
             members=event,
@@ -119,7 +111,7 @@ class Entries:
             what=self._event_words("tool-call", event),
             state=call.outcome if operation is None else None,
             took_ms=took if operation is None else None,
-            sessions=sessions_of(event),
+            sessions=Event(call.call, event).sessions,
             entry_id=text_of(event.get("entry_id")),
             parent_id=text_of(event.get("parent_id")),
             members=event,
@@ -137,7 +129,7 @@ class Entries:
             words = kind
             if kind == "recording-set":
                 words += f" of {len(indices_of(dialog.get('recordings')))}"
-            mediatype = text_of(dialog.get("mediatype")) or text_of(dialog.get("mimetype"))
+            mediatype = mediatype_of(dialog)
             return names(parties) or "unknown", words, (name(mediatype),) if mediatype else ()
         originator = index_of(dialog.get("originator"))
         who = (
@@ -153,28 +145,33 @@ class Entries:
         return who, name(kind), ()
 
     def _transfer_words(self, dialog: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
-        words = f"transfer of {self._first(dialog, 'transferee')}"
-        target = self._first(dialog, "transfer_target")
+        transfer = Dialog(0, dialog)
+        words = f"transfer of {self._first(transfer.transferee)}"
+        target = self._first(transfer.transfer_target)
         if target != "unknown":
             words += f" to {target}"
         calls = tuple(
             f"{label} dialog {found[0]}"
-            for label, member in (("from", "original"), ("after", "consultation"), ("into", "target_dialog"))
-            if (found := indices_of(_old_or_new(dialog, member)))
+            for label, found in (
+                ("from", transfer.original),
+                ("after", transfer.consultation),
+                ("into", transfer.target_dialog),
+            )
+            if found
         )
-        return self._first(dialog, "transferor"), words, calls
+        return self._first(transfer.transferor), words, calls
 
-    def _first(self, members: Mapping[str, Any], member: str) -> str:
-        found = indices_of(_old_or_new(members, member))
-        return name(party_of(self._parties, found[0])) if found and found[0] >= 0 else "unknown"
+    def _first(self, parties: Sequence[int]) -> str:
+        return name(party_of(self._parties, parties[0])) if parties else "unknown"
 
     def _event_words(self, kind: str, event: Mapping[str, Any]) -> str:
         if kind in KEY_EVENTS:
             return f"{kind} {name(text_of(event.get('button')) or '')}".rstrip()
         if kind in TRANSFER_EVENTS:
-            words = f"{kind}: {self._first(event, 'transferee')}"
-            if event.get("transfer_target") is not None:
-                words += f" to {self._first(event, 'transfer_target')}"
+            view = Event(0, event)
+            words = f"{kind}: {self._first(view.places('transferee'))}"
+            if view.has("transfer_target"):
+                words += f" to {self._first(view.places('transfer_target'))}"
             return words
         detail = {"tool-call": "tool_name", "system-event": "event_type", "reasoning": "subject"}.get(kind)
         text = text_of(event.get(detail)) if detail else None
@@ -211,19 +208,8 @@ def _transfer_sessions(event: Mapping[str, Any]) -> Iterator[str]:
             yield f"{words} {session}"
 
 
-def sessions_of(event: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the sessions of an event, under whichever name they stand."""
-    value = event.get("sessions")
-    return indices_of(event.get("session") if value is None else value)
-
-
 def milliseconds(seconds: Any) -> int | None:
     """Return a duration in milliseconds, or None where it is no number of seconds."""
     if type(seconds) not in (int, float) or not 0 <= seconds < 1e15:
         return None
     return int(seconds * 1_000)
-
-
-def _old_or_new(members: Mapping[str, Any], member: str) -> Any:
-    value = members.get(member)
-    return members.get(_OLD_TRANSFER_NAMES.get(member, "")) if value is None else value

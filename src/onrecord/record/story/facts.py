@@ -10,8 +10,9 @@ from onrecord.record.calls import Call
 from onrecord.record.story.entries import milliseconds
 from onrecord.record.story.timeline import Timeline, objects
 from onrecord.record.story.words import party_name, party_of
+from onrecord.record.vcon.bodies import mediatype_of
 from onrecord.record.vcon.instants import Instants
-from onrecord.record.vcon.names import VCON_ALIASES
+from onrecord.record.vcon.references import amended_from, redacted_from
 from onrecord.record.vcon.views import index_of, text_of
 
 _ARRAYS: Final = ("parties", "sessions", "dialog", "events", "attachments", "analysis")
@@ -37,14 +38,9 @@ def party_lines(members: Mapping[str, Any]) -> Iterator[str]:
 
 def prior(members: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the reference to the version before this one, under whichever name it stands."""
-    for member, value in members.items():
-        new = VCON_ALIASES.get(member, member)
-        if new in ("redacted_from", "amended_from") and type(value) is dict and value:
-            return {
-                "kind": new.removesuffix("_from"),
-                "uuid": text_of(value.get("uuid")),
-                "type": text_of(value.get("type")),
-            }
+    for kind, found in (("redacted", redacted_from(members)), ("amended", amended_from(members))):
+        if found is not None:
+            return {"kind": kind, "uuid": found.uuid, "type": found.type}
     return None
 
 
@@ -66,7 +62,7 @@ def attachments(members: Mapping[str, Any], parties: Sequence[str]) -> Iterator[
                 "start": text_of(attachment.get("start")),
                 "purpose": text_of(attachment.get("purpose")) or text_of(attachment.get("type")),
                 "filename": text_of(attachment.get("filename")),
-                "mediatype": text_of(attachment.get("mediatype")) or text_of(attachment.get("mimetype")),
+                "mediatype": mediatype_of(attachment),
                 "who": None if party is None else party_of(parties, party),
             }
 

@@ -70,6 +70,10 @@ class Row:
     parts: Sequence[Part]
     margin: Margin = NO_MARGIN
 
+    def plain(self) -> str:
+        """Return the line whole and without styles, as files and pipes get it."""
+        return _text([*self.margin.parts(is_narrow=False), *self.parts])
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         parts = [*self.margin.parts(is_narrow=_is_narrow(options)), *self.parts]
         yield from _line(console, parts, None if options.no_wrap else options.max_width)
@@ -88,6 +92,11 @@ class Flow:
     gap: str = "  "
     margin: Margin = NO_MARGIN
     first: Margin = NO_MARGIN
+
+    def plain(self) -> str:
+        """Return everything on one line and without styles, as files and pipes get it."""
+        parts = _joined(self.parts, self.gap)
+        return _text([*self.first.parts(is_narrow=False), *self.head, *parts])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         is_narrow = _is_narrow(options)
@@ -133,10 +142,20 @@ def _joined(parts: Sequence[Part], gap: str) -> list[Part]:
     return line
 
 
-def _line(console: Console, parts: Sequence[Part], width: int | None) -> RenderResult:
+def _kept(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts without the empty ones, and without blanks at the end."""
     kept = [part for part in parts if part[0]]
     while kept and not kept[-1][0].strip(" "):
         kept.pop()
+    return kept
+
+
+def _text(parts: Sequence[Part]) -> str:
+    return "".join(text for text, _ in _kept(parts))
+
+
+def _line(console: Console, parts: Sequence[Part], width: int | None) -> RenderResult:
+    kept = _kept(parts)
     left = width
     for number, (text, style) in enumerate(kept):
         shown = text

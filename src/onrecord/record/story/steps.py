@@ -13,7 +13,7 @@ from onrecord.record.states import Attempt
 from onrecord.record.story.model import Line, OperationStory, StandingStory
 from onrecord.record.story.timeline import Timeline
 from onrecord.record.story.words import party_of
-from onrecord.record.vcon.views import indices_of, text_of
+from onrecord.record.vcon.views import Event, text_of
 
 
 class Steps:
@@ -68,13 +68,12 @@ class Steps:
         indexes = sorted(self._of(summary), key=lambda entry: (order[entry[0]], entry[0]))
         first = indexes[0][0] if indexes else None
         event: Mapping[str, Any] = {} if first is None else self._events[first]
-        sessions = event.get("sessions")
         return OperationStory(
             summary=summary,
             lines=tuple(self._lines(summary, indexes)),
             who=party_of(self._parties, summary.party),
             ns=0 if first is None else order[first],
-            sessions=indices_of(event.get("session") if sessions is None else sessions),
+            sessions=Event(first or 0, event).sessions,
             took_ms=self._took_ms(summary, indexes),
             call=call,
         )

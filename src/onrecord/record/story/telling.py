@@ -11,7 +11,7 @@ from typing import Any
 
 from onrecord.record.calls import Call, read_calls
 from onrecord.record.operations import read_operations
-from onrecord.record.story.entries import Entries, sessions_of
+from onrecord.record.story.entries import Entries
 from onrecord.record.story.facts import (
     agent_name,
     analyses,
@@ -157,9 +157,7 @@ class _Teller:
         for item in everything:
             first = next((index for index in item.sessions if 0 <= index < size), None)
             (elsewhere if first is None else items[first]).append(item)
-        counted = Counter(
-            index for event in self.events if type(event) is dict for index in set(sessions_of(event))
-        )
+        counted = Counter(index for event in self.vcon.events for index in set(event.sessions))
         ids = [{item.entry_id for item in own if isinstance(item, Entry)} for own in items]
         tree = session_tree([session.references for session in sessions])
         told = tuple(

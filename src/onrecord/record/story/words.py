@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onrecord.record.plain_text import LINE_CHARACTERS, excerpt, visible
-from onrecord.record.vcon.bodies import has_body
-from onrecord.record.vcon.views import text_of
+from onrecord.record.vcon.bodies import has_body, mediatype_of
 
 NAME_CHARACTERS: Final = 80
 """Characters of a name shown: those of long server URLs fit."""
@@ -28,12 +27,17 @@ _TIME: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt](?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d+))?(?P<zone>[Zz]|[+-]\d\d:\d\d)",
     re.ASCII,
 )
+_INK: Final = re.compile(r"\S")
 _PARTY_NAMES: Final = ("name", "tel", "mailto", "sip", "did", "uuid")
 
 
 def name(text: str) -> str:
-    """Return a name on one line, cut."""
-    return visible(text, limit=NAME_CHARACTERS)
+    """Return a name on one line, cut. Two blanks part the columns of a line, so a name has no two in a row."""
+    return _in_column(visible(text, limit=NAME_CHARACTERS))
+
+
+def _in_column(text: str) -> str:
+    return text.replace("  ", " ␣") if "  " in text else text
 
 
 def short(text: str) -> str:
@@ -78,7 +82,7 @@ def clock(time: str | None) -> str:
         return ""
     parts = _TIME.fullmatch(time)
     if parts is None:
-        return visible(time, limit=24)
+        return _in_column(visible(time, limit=24))
     return f"{parts['clock']}.{(parts['fraction'] or '')[:3]:0<3}{parts['zone']}"
 
 
@@ -138,7 +142,7 @@ def _is_text(mediatype: str) -> bool:
 
 
 def _mediatype(members: Mapping[str, Any]) -> str | None:
-    return text_of(members.get("mediatype")) or text_of(members.get("mimetype"))
+    return mediatype_of(members)
 
 
 def _decoded(body: str) -> str | None:
@@ -150,23 +154,35 @@ def _decoded(body: str) -> str | None:
     except (BinasciiError, ValueError):
         return None
     try:
-        return excerpt(getincrementaldecoder("utf-8")().decode(data).strip())
+        text = getincrementaldecoder("utf-8")().decode(data)
     except UnicodeDecodeError:
         return None
+    return excerpt(_beginning(text, more=len(body) > len(head) + 2)) or None
 
 
 def value_excerpt(value: Any) -> str:
     """Return the beginning of a value; of the content blocks that agents and MCP servers use, their text."""
     if type(value) is str:
-        return excerpt(value[: 4 * LINE_CHARACTERS].strip())
+        return excerpt(_beginning(value))
     blocks = value
     if type(value) is dict and value.keys() <= {"content", "isError", "structuredContent"}:
         blocks = value.get("content")
     if type(blocks) is list and blocks:
         texts = [_block(block) for block in blocks[:_BLOCKS]]
-        if None not in texts:
-            return excerpt(" ".join(text for text in texts if text).strip())
+        words = " ".join(text for text in texts if text)
+        if words and None not in texts:
+            return excerpt(words if len(blocks) <= _BLOCKS else f"{words} …")
     return excerpt(value)
+
+
+def _beginning(text: str, *, more: bool = False) -> str:
+    """Return what of a text can come into an excerpt, from its first letter on, with an ellipsis if more follows."""
+    first = _INK.search(text)
+    if first is None:
+        return "…" if more else ""
+    end = first.start() + 4 * LINE_CHARACTERS
+    head = text[first.start() : end].rstrip()
+    return f"{head}…" if more or len(text) > end else head
 
 
 def _block(block: Any) -> str | None:
@@ -175,7 +191,7 @@ def _block(block: Any) -> str | None:
         return None
     if block["type"] == "text":
         text = block.get("text")
-        return text[: 4 * LINE_CHARACTERS] if type(text) is str else None
+        return _beginning(text) if type(text) is str else None
     return f"[{block['type'][:NAME_CHARACTERS]}]"
 
 

@@ -59,6 +59,12 @@ class Additions:
         content: Content | None = None,
         sessions: Sequence[int] = (),
     ) -> int:
+        if content is not None and not isinstance(content, Content):
+            raise UsageError(
+                f"content: expected a Content, found {type(content).__name__}",
+                code="content-expected",
+                hint="Content.text(...), .json(...), .binary(...) or .external(...) of onrecord.record makes one",
+            )
         self._require_present_version()
         self._checks_at_hand()
         items = self._members.get(name)
@@ -109,12 +115,7 @@ class Additions:
             elif finding.severity != "info" and finding.code not in _NOT_YET:
                 found.append(finding)
         if found and not self._lenient:
-            raise UsageError(
-                f"{pointer or 'the vCon'} cannot be added: {found[0].message}",
-                code=found[0].code,
-                where=Where(pointer=found[0].pointer),
-                hint=hint_of(found[0].code),
-            )
+            raise _refusal(pointer, found[0])
         self._problems += found
         return used
 
@@ -160,6 +161,20 @@ class Additions:
         """Say which program recorded a vCon of agents that was begun here (AA 3.2)."""
         if self._is_new and "recording_agent" not in self._members:
             self._members["recording_agent"] = {"name": "onrecord", "version": __version__}
+
+
+def _refusal(pointer: str, finding: Finding) -> UsageError:
+    """Return the error about what is not added. Its notes show place and advice in a traceback."""
+    error = UsageError(
+        f"{pointer or 'the vCon'} cannot be added: {finding.message}",
+        code=finding.code,
+        where=Where(pointer=finding.pointer),
+        hint=hint_of(finding.code),
+    )
+    error.add_note(f"where: {error.where}")
+    if error.hint:
+        error.add_note(f"next: {error.hint}")
+    return error
 
 
 def hint_of(code: str) -> str | None:

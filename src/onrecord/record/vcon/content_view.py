@@ -25,11 +25,10 @@ from onrecord.record.vcon.bodies import (
     mediatype_of,
 )
 from onrecord.record.vcon.members import View, text_of
+from onrecord.record.vcon.names import SHA512_ALG
 
 SHA512: Final = "sha512"
 """The one algorithm of content hashes that every implementation must support (record.md 2.2)."""
-
-_OLD_SHA512: Final = "SHA-512"
 
 
 class HashToken(NamedTuple):
@@ -47,7 +46,7 @@ class HashToken(NamedTuple):
         if type(token) is not str:
             return None
         algorithm, separator, value = token.partition("-")
-        return cls(algorithm, value) if separator and algorithm and value else None
+        return cls(algorithm, value) if separator and algorithm else None
 
 
 def hashes_of(item: Mapping[str, Any]) -> tuple[HashToken, ...]:
@@ -60,7 +59,7 @@ def hashes_of(item: Mapping[str, Any]) -> tuple[HashToken, ...]:
         tokens = stated if type(stated) is list else [stated]
         return tuple(found for token in tokens if (found := HashToken.read(token)) is not None)
     signature = item.get("signature")
-    if item.get("alg") == _OLD_SHA512 and type(signature) is str:
+    if item.get("alg") == SHA512_ALG and type(signature) is str:
         return (HashToken(SHA512, bare_base64url(signature)),)
     return ()
 

@@ -36,7 +36,8 @@ class Content:
 
     @classmethod
     def binary(cls, data: bytes, *, mediatype: str, filename: str | None = None) -> Self:
-        """Return content of bytes, written as base64url."""
+        """Return content of bytes, written as base64url. Raises `UsageError` with code "bytes-expected"."""
+        _require_bytes("data", data)
         return cls._inline(b64url(data), "base64url", mediatype, filename)
 
     @classmethod
@@ -53,7 +54,8 @@ class Content:
 
         `data` are the bytes as they are served there, of which the SHA-512 is written; or `content_hash` is that hash.
 
-        Raises `UsageError` with code "content-hash-missing" unless exactly one of the two is given.
+        Raises `UsageError` with code "content-hash-missing" unless exactly one of the two is given, "bytes-expected"
+        for other data.
         """
         if (data is None) == (content_hash is None):
             raise UsageError(
@@ -61,6 +63,8 @@ class Content:
                 code="content-hash-missing",
                 hint="give the bytes as data=, or their hash as content_hash=",
             )
+        if data is not None:
+            _require_bytes("data", data)
         known = {"url": url, "content_hash": content_hash if data is None else str(ContentHash.of(data))}
         return cls(_present({"mediatype": mediatype, "filename": filename, **known}))
 
@@ -68,6 +72,15 @@ class Content:
     def _inline(cls, body: Any, encoding: str, mediatype: str, filename: str | None) -> Self:
         named = _present({"mediatype": mediatype, "filename": filename, "encoding": encoding})
         return cls({**named, "body": body})
+
+
+def _require_bytes(name: str, data: object) -> None:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise UsageError(
+            f"{name}: expected bytes, found {type(data).__name__}",
+            code="bytes-expected",
+            hint='encode a text: text.encode("utf-8"); Content.text takes it as it is',
+        )
 
 
 def _present(members: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,16 +6,13 @@ Source: record.md 1.3, 2.6, 3.5.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from onrecord.record.vcon.agent_views import TokenUsage
 from onrecord.record.vcon.content_view import ContentView
 from onrecord.record.vcon.event_views import HistoryEvent
 from onrecord.record.vcon.members import indices_of, objects_of
-from onrecord.record.vcon.names import TRANSFER_ALIASES
+from onrecord.record.vcon.names import OLD_TRANSFER_NAMES
 from onrecord.record.vcon.session_ids import SessionId, read_session_ids
-
-_OLD_NAMES: Final = {new: old for old, new in TRANSFER_ALIASES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ class Dialog(ContentView):
         return self._role("target_dialog")
 
     def _role(self, name: str) -> tuple[int, ...]:
-        return self.places(name if self.has(name) else _OLD_NAMES.get(name, name))
+        return self.places(name if self.has(name) else OLD_TRANSFER_NAMES.get(name, name))
 
     @property
     def application(self) -> str | None:

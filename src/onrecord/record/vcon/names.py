@@ -7,8 +7,14 @@ from typing import Final
 CONTENT_ALIASES: Final = {"mimetype": "mediatype", "alg": "content_hash", "signature": "content_hash"}
 """Members of content in version 0.0.1. `alg` and `signature` stand for one content hash together."""
 
+SHA512_ALG: Final = "SHA-512"
+"""The one value of `alg` whose `signature` is a hash. LMOTS is a signature."""
+
 TRANSFER_ALIASES: Final = {"transfer-target": "transfer_target", "target-dialog": "target_dialog"}
 """Members of transfer dialogs in versions 0.0.x."""
+
+OLD_TRANSFER_NAMES: Final = {new: old for old, new in TRANSFER_ALIASES.items()}
+"""Members of transfer dialogs, each with its name in versions 0.0.x."""
 
 VCON_ALIASES: Final = {
     "redacted": "redacted_from",

@@ -48,6 +48,22 @@ class Document:
     notes: tuple[tuple[str, str], ...] = ()
     notes_left_out: int = 0
 
+    def require_whole_texts(self) -> None:
+        """Refuse what UTF-8 cannot say, before it is written or signed.
+
+        Raises `MalformedError` with code "json-lone-surrogate".
+
+        Source: record.md 6.2.
+        """
+        for code, pointer in self.notes:
+            if code == "json-lone-surrogate":
+                raise MalformedError(
+                    "a text holds half a surrogate pair, which UTF-8 cannot say",
+                    code=code,
+                    where=Where(pointer=pointer),
+                    hint="put U+FFFD or the whole character in its place",
+                )
+
 
 def read_json(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Document:
     """Parse a JSON text strictly.

@@ -40,7 +40,7 @@ def profile_of(vcon: Mapping[str, Any], *, profile: str | None = None) -> str:
     if profile is not None:
         if profile not in KNOWN:
             raise UsageError(
-                "there is no such version of vCon core",
+                f"there is no version {profile[:80]!r} of vCon core",
                 code="profile-unknown",
                 hint=f"known versions: {', '.join(KNOWN)}",
             )
