@@ -44,7 +44,9 @@ def test_requirement_marks():
     known = {
         line.split("\t")[0] for line in (DOCS / "reference/requirements.tsv").read_text().splitlines()[1:]
     }
-    unknown = {name for name in build.marked_requirements() if name not in known and name[:2] in ("AA", "CP", "TI")}
+    unknown = {
+        name for name in build.marked_requirements() if name not in known and name[:2] in ("AA", "CP", "TI")
+    }
     assert not unknown
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 
-from support.vcons import UUID
+from support.vcons import HASH, UUID
 
-HASH = "sha512-" + "A" * 86
 START = "2026-11-02T12:00:00Z"
 INLINE = {"mediatype": "text/plain", "encoding": "none", "body": "hello"}
 _VCS = {"type": "git", "revision": "abc", "branch": "main", "repository": "https://git.example.com/a"}
@@ -58,7 +57,7 @@ COMPLETE = {
             "session_id": {"local": UUID, "remote": UUID},
             "agent_session_id": "s-1",
             "format": "interactive",
-            "environment": {"working_dir": "/work/a", "vcs": _VCS, "sandboxes": ["/work/b"]},
+            "environment": {"working_dir": "/srv/a", "vcs": _VCS, "sandboxes": ["/srv/b"]},
         },
         {"start": START, "parties": [0]},
     ],

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import cache
 
 import rfc8785
 
@@ -20,14 +19,9 @@ from onrecord.record.forms import SIGNED, decrypt, open_form, verify
 from onrecord.record.vcon.canonical_text import canonical_text, is_canonical
 from onrecord.record.vcon.reader import read_json
 from support.hostile import READER
-from support.vcons import NOW, Pki
+from support.vcons import NOW, pki
 
 CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-
-
-@cache
-def pki():
-    return Pki()
 
 
 def allowed(error: OnrecordError) -> None:
@@ -209,17 +203,18 @@ def redaction(data: bytes) -> None:
     vcon = _vcon(data)
     if vcon is None:
         return
-    for name in sorted(PROFILES):
-        try:
-            done = redact(vcon, rules=Rules.named(name))
-            text = done.to_bytes()
-        except OnrecordError as error:
-            allowed(error)
-            continue
-        json.dumps(done.report.to_json()).encode("ascii")
-        made = _vcon(text)
-        assert made is not None
-        assert not [one for one in compare(vcon, made) if one.code == "redaction-index-shift"]
+    # One profile for each file, so that every one gets its share of a run and a kept file always gets the same.
+    name = sorted(PROFILES)[sum(data) % len(PROFILES)]
+    try:
+        done = redact(vcon, rules=Rules.named(name))
+        text = done.to_bytes()
+    except OnrecordError as error:
+        allowed(error)
+        return
+    json.dumps(done.report.to_json()).encode("ascii")
+    made = _vcon(text)
+    assert made is not None
+    assert not [one for one in compare(vcon, made) if one.code == "redaction-index-shift"]
 
 
 def amendment(data: bytes) -> None:

@@ -18,6 +18,7 @@ from onrecord.record.checks.event_tables import EVENT
 from onrecord.record.checks.tables import ANALYSIS, ATTACHMENT, DIALOG, PARTY, SESSION, VCON
 from onrecord.record.forms import encrypt, sign
 from support.vcons import (
+    HASH,
     NOW,
     TEXT_CONTENT,
     UUID,
@@ -33,7 +34,6 @@ from support.vcons import (
 AGENT_META = {"model_id": "model-1", "model_provider": "example"}
 AGENT = {"type": "bot", "name": "Agent", "agent_meta": AGENT_META}
 PERSON = {"type": "person", "name": "Ann Example", "tel": "+1-555-0100", "mailto": "ann@example.com"}
-HASH = "sha512-" + "A" * 86
 
 TABLES = (VCON, PARTY, SESSION, DIALOG, ATTACHMENT, ANALYSIS, EVENT)
 NAMES = sorted(
@@ -96,7 +96,7 @@ def agent_conversation():
                 "start": "2026-11-02T12:00:00Z",
                 "parties": [0, 1],
                 "dialog": [0],
-                "environment": {"working_dir": "/work/project"},
+                "environment": {"working_dir": "/srv/project"},
                 "sessions": [{"session": 1, "type": "child"}],
             },
             {"start": "2026-11-02T12:00:01Z", "parties": [0]},

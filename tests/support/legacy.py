@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from onrecord.base.dates import ManualClock
 from onrecord.record.migration import MigrationReport, migrate, revert
-from onrecord.record.vcon.model import Vcon
+from support.vcons import read
 
 UUID = "019df26e-2d00-8f11-832a-bc92ac6830cd"
 NOW = "2026-11-30T00:00:00Z"
@@ -39,11 +39,6 @@ def call(start=None, duration=None, **members):
         **members,
     }
     return {name: value for name, value in dialog.items() if value is not None}
-
-
-def read(document):
-    """The vCon of a document, by way of its text."""
-    return Vcon.read(document if isinstance(document, bytes) else json.dumps(document).encode())
 
 
 def migrated(document, **options):
@@ -168,7 +163,14 @@ _dialogs = _optional(
     **_content,
 )
 _references = st.sampled_from(
-    [None, {}, {"uuid": "x"}, {"url": "https://example.com/v", "alg": "SHA-512", "signature": "A" * 86}]
+    [
+        None,
+        {},
+        0,
+        "",
+        {"uuid": "x"},
+        {"url": "https://example.com/v", "alg": "SHA-512", "signature": "A" * 86},
+    ]
 )
 
 
@@ -194,14 +196,15 @@ old_vcons = st.fixed_dictionaries(
         "dialog": _array(_dialogs | odd),
         "attachments": _array(_optional(party=indices, type=odd, **_content) | odd),
         "analysis": _array(_optional(dialog=indices, transcript=odd, **_content) | odd),
-        "sessions": st.sampled_from([None, [], [{"dialog": [0, 1]}, {"dialog": [1]}]]),
+        "sessions": st.sampled_from([None, [], [{"dialog": [0, 1]}, {"dialog": [1]}]]) | odd,
         "events": st.sampled_from(
             [
                 None,
                 [],
                 [{"type": "join", "time": "2026-05-04T09:00:00Z", "sessions": 0, "party": 0, "dialog": 0}],
             ]
-        ),
+        )
+        | odd,
         "meta": odd,
     },
 )

@@ -6,10 +6,8 @@ import json
 
 from onrecord.record.checks.checker import check
 from onrecord.record.redaction import Rules
-from onrecord.record.vcon.model import Vcon
-from support.vcons import UUID, answer, decision, invocation
+from support.vcons import HASH, UUID, answer, decision, invocation
 
-HASH = "sha512-" + "A" * 86
 START = "2026-11-02T12:00:00Z"
 
 
@@ -133,11 +131,6 @@ def full():
     text = json.dumps(document)
     names = sorted({part.split("-zqx")[0] for part in text.split("marker-")[1:]} | {"attachment"})
     return document, names
-
-
-def read(document):
-    """A document as a vCon."""
-    return Vcon.read(json.dumps(document).encode())
 
 
 def rules(*tables, **more):

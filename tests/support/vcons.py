@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -13,9 +14,11 @@ from cryptography.x509.oid import NameOID
 
 from onrecord.base.keys import PrivateKeySigner
 from onrecord.record.checks.checker import check
+from onrecord.record.vcon.model import Vcon
 
 UUID = "01a19c21-7200-8c44-832a-bc92ac6830cd"
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+HASH = "sha512-" + "A" * 86
 
 TOOL_EVENT = {"sessions": [0], "party": 0, "operation_id": "a", "attempt": 1}
 TEXT_CONTENT = {"mediatype": "text/plain", "encoding": "none", "body": "done"}
@@ -84,9 +87,29 @@ def vcon(*events, **members):
     return {name: value for name, value in document.items() if value is not None}
 
 
+def answered():
+    """A vCon with a call and its result, which most tests of forms sign."""
+    return vcon(invocation(), answer("tool-result"), updated_at="2026-11-02T12:00:03Z")
+
+
 def text(document):
     """The JSON text of a vCon."""
     return json.dumps(document).encode("utf-8")
+
+
+def read(document):
+    """A document, or the text of one, as a vCon, by way of the text."""
+    return Vcon.read(document if isinstance(document, bytes) else text(document))
+
+
+def places(value, path=()):
+    """The paths of everything in a value."""
+    entries = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, item in entries:
+        yield (*path, key)
+        yield from places(item, (*path, key))
 
 
 def findings(document, **options):
@@ -197,3 +220,9 @@ class Pki:
 
     def signer(self, kind="p256"):
         return PrivateKeySigner(self.keys[kind])
+
+
+@cache
+def pki():
+    """The keys and certificates that the tests of a process share. Nobody changes them."""
+    return Pki()
