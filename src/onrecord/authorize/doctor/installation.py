@@ -25,7 +25,8 @@ from onrecord.authorize.setup import ca_certificate_path, ca_key_path
 from onrecord.authorize.setup.renewal import read_certificates
 from onrecord.base.errors import KeyAccessError, OnrecordError, Where
 from onrecord.base.files import read_regular
-from onrecord.base.keys import MAX_KEY_FILE_BYTES, PublicKey, key_id, read_trusted_keys
+from onrecord.base.key_uris import MAX_KEY_FILE_BYTES
+from onrecord.base.keys import PublicKey, key_id, read_trusted_keys
 
 if TYPE_CHECKING:
     from onrecord.authorize.policy import Bundle

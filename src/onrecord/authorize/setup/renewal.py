@@ -23,7 +23,7 @@ from onrecord.base.configuration import user_gid
 from onrecord.base.dates import utc_now
 from onrecord.base.errors import ConfigurationError, KeyAccessError, Where
 from onrecord.base.files import read_regular
-from onrecord.base.keys import MAX_KEY_FILE_BYTES
+from onrecord.base.key_uris import MAX_KEY_FILE_BYTES
 
 if TYPE_CHECKING:
     from onrecord.base.configuration import Configuration
