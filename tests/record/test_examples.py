@@ -6,13 +6,13 @@ import importlib
 import pytest
 
 MODULES = [
-    "certificates",
     "checks.catalogue",
     "checks.checker",
     "checks.collector",
     "checks.profiles",
     "credentials",
-    "opening",
+    "forms.certificates",
+    "forms.opening",
     "operations",
     "plain_text",
     "standing",

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from onrecord.base.errors import MalformedError
 from onrecord.record.checks.checker import check
 from onrecord.record.checks.collector import MAX_FINDINGS
-from onrecord.record.opening import open_form
+from onrecord.record.forms.opening import open_form
 from onrecord.record.vcon.paths import MAX_CHARACTERS, pointer_of
 from onrecord.record.vcon.reader import MAX_DEPTH, read_json
 from support.fuzz_targets import TARGETS

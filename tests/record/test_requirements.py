@@ -6,8 +6,8 @@ from functools import cache
 import pytest
 
 from onrecord.base.errors import UsageError
-from onrecord.record.certificates import fingerprint
 from onrecord.record.forms import sign, verify
+from onrecord.record.forms.certificates import fingerprint
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.jwe import b64
 from support.vcons import NOW, UUID, answered, certify, pki

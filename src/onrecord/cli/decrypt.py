@@ -26,8 +26,8 @@ from onrecord.cli.trust import (
     time_of,
 )
 from onrecord.cli.verify import print_report
-from onrecord.record.decryption import Decrypted, UndecryptedError, with_envelope
 from onrecord.record.forms import ENCRYPTED, SIGNED, decrypt, verify
+from onrecord.record.forms.decryption import Decrypted, UndecryptedError, with_envelope
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -13,8 +13,8 @@ from onrecord.base.errors import CertificateError, MalformedError, UsageError, W
 from onrecord.cli.files import OutOption, read_file, require_out, write_file
 from onrecord.cli.output import JsonOption, emit, note
 from onrecord.cli.sources import placed
-from onrecord.record.certificates import load_certificates
 from onrecord.record.forms import ENCRYPTED, encrypt, open_form
+from onrecord.record.forms.certificates import load_certificates
 
 if TYPE_CHECKING:
     from cryptography import x509

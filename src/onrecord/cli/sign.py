@@ -29,10 +29,10 @@ from onrecord.cli.trust import (
     crls_of,
     time_of,
 )
-from onrecord.record.certificates import load_certificates
 from onrecord.record.checks.checker import check
 from onrecord.record.forms import SIGNED, UNSIGNED, open_form, resign, sign
-from onrecord.record.updating import with_updated_at
+from onrecord.record.forms.certificates import load_certificates
+from onrecord.record.forms.updating import with_updated_at
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -15,8 +15,8 @@ from onrecord.base.dates import parse_date
 from onrecord.base.errors import ConfigurationError, MalformedError, UsageError, Where
 from onrecord.base.reports import Report
 from onrecord.cli.output import note, visible
-from onrecord.record.certificates import load_certificates
-from onrecord.record.revocation import load_crls
+from onrecord.record.forms.certificates import load_certificates
+from onrecord.record.forms.revocation import load_crls
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -39,7 +39,7 @@ from onrecord.cli.trust import (
     time_of,
 )
 from onrecord.record.forms import verify
-from onrecord.record.signers import NamedSigner, SignedReport
+from onrecord.record.forms.signers import NamedSigner, SignedReport
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,8 +9,9 @@ What a program needs for vCons stands here and is loaded when it is first used; 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+from onrecord.base.lazy_names import lazy_name
 
 if TYPE_CHECKING:
     from onrecord.record.amendment import amend
@@ -44,21 +45,19 @@ _MODULES: Final = {
     "Vcon": "vcon.model",
     "amend": "amendment",
     "check": "checks.checker",
-    "decrypt": "decryption",
-    "encrypt": "encryption",
+    "decrypt": "forms.decryption",
+    "encrypt": "forms.encryption",
     "migrate": "migration",
     "redact": "redaction",
     "revert": "migration",
-    "sign": "signing",
-    "verify": "signatures",
+    "sign": "forms.signing",
+    "verify": "forms.signatures",
 }
 """Where each name is defined."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    value = globals()[name] = lazy_name(__name__, _MODULES, name)
     return value
 
 

@@ -33,7 +33,7 @@ from onrecord.record.checks.structure import (
 )
 from onrecord.record.checks.suppression import NO_SUPPRESSIONS, Suppressions
 from onrecord.record.checks.tool_invocation import check_tool_invocation
-from onrecord.record.opening import UNSIGNED, Form, open_form, require_bytes
+from onrecord.record.forms.opening import UNSIGNED, Form, open_form, require_bytes
 from onrecord.record.operations import History
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.reader import MAX_BYTES, Document

@@ -42,7 +42,7 @@ class Vcon(Builder):
 
         Raises `MalformedError` with a code of record.md 6.2, or "form-not-unsigned" for a signed or encrypted one.
         """
-        from onrecord.record.opening import UNSIGNED, open_form
+        from onrecord.record.forms.opening import UNSIGNED, open_form
 
         form = open_form(data, max_bytes=max_bytes)
         if form.kind != UNSIGNED or form.payload is None:

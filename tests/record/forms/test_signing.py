@@ -22,8 +22,8 @@ from onrecord.record.forms import (
     sign,
     verify,
 )
-from onrecord.record.opening import MAX_NESTING
-from onrecord.record.updating import with_updated_at
+from onrecord.record.forms.opening import MAX_NESTING
+from onrecord.record.forms.updating import with_updated_at
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.vcons import NOW, UUID, answered, certify, pki
 

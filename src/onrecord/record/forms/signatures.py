@@ -16,13 +16,13 @@ from cryptography import x509
 from onrecord.base.dates import utc_now
 from onrecord.base.errors import UsageError
 from onrecord.base.reports import Axis
-from onrecord.record.certificates import CHAIN_PROFILES, STRICT
-from onrecord.record.opening import ENCRYPTED, UNSIGNED, Form, open_form, require_bytes
-from onrecord.record.revocation import Revocations
-from onrecord.record.signers import SignedReport
+from onrecord.record.forms.certificates import CHAIN_PROFILES, STRICT
+from onrecord.record.forms.opening import ENCRYPTED, UNSIGNED, Form, open_form, require_bytes
+from onrecord.record.forms.revocation import Revocations
+from onrecord.record.forms.signers import SignedReport
+from onrecord.record.forms.verification import REQUIRED, Demand, Require, Verification
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.reader import MAX_BYTES
-from onrecord.record.verification import REQUIRED, Demand, Require, Verification
 
 
 def verify(

@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtensionOID
 
 from onrecord.base.errors import ConfigurationError, Where
 from onrecord.base.files import read_regular
-from onrecord.record.certificates import UNREADABLE, WEAK_HASHES, public_key_of
+from onrecord.record.forms.certificates import UNREADABLE, WEAK_HASHES, public_key_of
 
 MAX_CRL_BYTES: Final = 64 * 1024 * 1024
 """Largest CRL read: those of the largest public authorities have some ten megabytes."""

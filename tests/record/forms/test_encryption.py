@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 
 from onrecord.base.decryption_keys import Decrypter, PrivateKeyDecrypter
 from onrecord.base.errors import CertificateError, MalformedError, OnrecordError, UsageError
-from onrecord.record._rfc7516 import MAX_RECIPIENTS
-from onrecord.record.certificates import load_certificates
 from onrecord.record.forms import (
     ENCRYPTED,
     UndecryptedError,
@@ -29,6 +27,8 @@ from onrecord.record.forms import (
     sign,
     verify,
 )
+from onrecord.record.forms._rfc7516 import MAX_RECIPIENTS
+from onrecord.record.forms.certificates import load_certificates
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.data import shared_data
 from support.jwe import b64, jwe

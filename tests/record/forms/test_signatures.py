@@ -27,11 +27,10 @@ from onrecord.base.errors import (
 )
 from onrecord.base.hashes import ContentHash, b64url
 from onrecord.base.keys import PrivateKeySigner
-from onrecord.record import certificates, signer_domains
-from onrecord.record.certificates import find_chain, fingerprint, load_certificates, read_x5c
 from onrecord.record.checks.checker import check
-from onrecord.record.forms import sign, verify
-from onrecord.record.opening import MAX_NESTING
+from onrecord.record.forms import certificates, sign, signer_domains, verify
+from onrecord.record.forms.certificates import find_chain, fingerprint, load_certificates, read_x5c
+from onrecord.record.forms.opening import MAX_NESTING
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.data import shared_data
 from support.vcons import NOW, UUID, answer, answered, certify, invocation, pki, vcon

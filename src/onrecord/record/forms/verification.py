@@ -18,8 +18,9 @@ from onrecord.base.errors import CertificateError, MalformedError, SignatureErro
 from onrecord.base.findings import Finding
 from onrecord.base.jose import MIN_RSA_BITS, verify_signature
 from onrecord.base.reports import Axis, Result
-from onrecord.record._rfc7515 import Envelope, Signature
-from onrecord.record.certificates import (
+from onrecord.record.checks.collector import Collector
+from onrecord.record.forms._rfc7515 import Envelope, Signature
+from onrecord.record.forms.certificates import (
     Fault,
     Issuances,
     find_chain,
@@ -27,12 +28,11 @@ from onrecord.record.certificates import (
     public_key_of,
     read_x5c,
 )
-from onrecord.record.checks.collector import Collector
-from onrecord.record.content_digests import check_digests
-from onrecord.record.opening import Form
-from onrecord.record.revocation import Revocations, Standing
-from onrecord.record.signer_domains import is_of_other_domain
-from onrecord.record.signers import NamedSigner, SignedReport
+from onrecord.record.forms.content_digests import check_digests
+from onrecord.record.forms.opening import Form
+from onrecord.record.forms.revocation import Revocations, Standing
+from onrecord.record.forms.signer_domains import is_of_other_domain
+from onrecord.record.forms.signers import NamedSigner, SignedReport
 from onrecord.record.vcon.canonical_text import is_canonical
 from onrecord.record.vcon.versions import unsupported_critical
 

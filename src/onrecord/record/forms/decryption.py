@@ -20,14 +20,14 @@ from onrecord.base.jose_encryption import (
     undecryptable,
 )
 from onrecord.base.reports import Axis
-from onrecord.record._rfc7516 import Message
-from onrecord.record.compression import decompress
-from onrecord.record.opening import ENCRYPTED, SIGNED, Form, open_form, require_bytes
-from onrecord.record.signatures import verify
-from onrecord.record.signers import SignedReport
+from onrecord.record.forms._rfc7516 import Message
+from onrecord.record.forms.compression import decompress
+from onrecord.record.forms.opening import ENCRYPTED, SIGNED, Form, open_form, require_bytes
+from onrecord.record.forms.signatures import verify
+from onrecord.record.forms.signers import SignedReport
+from onrecord.record.forms.verification import AXIS_OF, REQUIRED
 from onrecord.record.vcon.memory import paused_collection
 from onrecord.record.vcon.reader import MAX_BYTES
-from onrecord.record.verification import AXIS_OF, REQUIRED
 
 
 class UndecryptedError(DecryptionError):

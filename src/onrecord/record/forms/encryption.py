@@ -27,10 +27,10 @@ from onrecord.base.jose_encryption import (
     new_content_key,
     wrap_key,
 )
-from onrecord.record._rfc7516 import MAX_RECIPIENTS, write_message
-from onrecord.record.compression import compress, decompress
-from onrecord.record.jose_headers import VCON, VCON_GZIP
-from onrecord.record.opening import SIGNED, UNSIGNED, open_form, require_bytes
+from onrecord.record.forms._rfc7516 import MAX_RECIPIENTS, write_message
+from onrecord.record.forms.compression import compress, decompress
+from onrecord.record.forms.jose_headers import VCON, VCON_GZIP
+from onrecord.record.forms.opening import SIGNED, UNSIGNED, open_form, require_bytes
 
 DEFAULT_ENC: Final = "A256CBC-HS512"
 """Content encryption that core names (record.md 2.12)."""

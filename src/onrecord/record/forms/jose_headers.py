@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from onrecord.base.jose import ALLOWED_ALGS
 from onrecord.base.jose_encryption import ENCS, KEY_ALGS
-from onrecord.record._rfc7515 import Report, Signature, equal_values
-from onrecord.record._rfc7516 import Message, Recipient
+from onrecord.record.forms._rfc7515 import Report, Signature, equal_values
+from onrecord.record.forms._rfc7516 import Message, Recipient
 
 VCON: Final = "application/vcon"
 VCON_GZIP: Final = "application/vcon+gzip"

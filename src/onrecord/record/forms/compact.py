@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from onrecord.base.canonical import compact
 from onrecord.base.errors import MalformedError
-from onrecord.record._rfc7515 import MAX_HEADER_BYTES, decode
-from onrecord.record.compression import decompress
-from onrecord.record.opening import COMPACT
+from onrecord.record.forms._rfc7515 import MAX_HEADER_BYTES, decode
+from onrecord.record.forms.compression import decompress
+from onrecord.record.forms.opening import COMPACT
 from onrecord.record.vcon.reader import MAX_BYTES, read_json
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cryptography import x509
 
 from onrecord.base.ids import domain_uuid_bits
-from onrecord.record.certificates import dns_names
+from onrecord.record.forms.certificates import dns_names
 
 MAX_NAME_CHARACTERS: Final = 253
 """Longest DNS name (RFC 1035 section 2.3.4). Longer ones name nobody, and each label of them would cost its rest."""

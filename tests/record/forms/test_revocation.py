@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onrecord.base.errors import ConfigurationError
-from onrecord.record.certificates import UNREADABLE
 from onrecord.record.forms import sign, verify
-from onrecord.record.revocation import Revocations, Standing, load_crls
+from onrecord.record.forms.certificates import UNREADABLE
+from onrecord.record.forms.revocation import Revocations, Standing, load_crls
 from onrecord.record.vcon.canonical_text import canonical_text
 from support.vcons import NOW, UUID, answered, certify, pki
 

@@ -15,12 +15,12 @@ from typing import Any, Final, NoReturn
 
 from onrecord.base.errors import MalformedError, UsageError, Where
 from onrecord.base.findings import Severity
-from onrecord.record._rfc7515 import Envelope, read_envelope
-from onrecord.record._rfc7516 import Message, read_message
 from onrecord.record.checks.collector import Collector
 from onrecord.record.checks.suppression import NO_SUPPRESSIONS, Suppressions
-from onrecord.record.compression import decompress
-from onrecord.record.jose_headers import judge_message, judge_signature
+from onrecord.record.forms._rfc7515 import Envelope, read_envelope
+from onrecord.record.forms._rfc7516 import Message, read_message
+from onrecord.record.forms.compression import decompress
+from onrecord.record.forms.jose_headers import judge_message, judge_signature
 from onrecord.record.vcon.reader import MAX_BYTES, Document, read_json
 
 UNSIGNED: Final = "unsigned"

@@ -16,7 +16,7 @@ from onrecord.base.canonical import compact
 from onrecord.base.errors import MalformedError
 from onrecord.base.hashes import b64url
 from onrecord.base.jose_encryption import Sealed
-from onrecord.record._rfc7515 import MAX_HEADER_BYTES, Report, decode, equal_values
+from onrecord.record.forms._rfc7515 import MAX_HEADER_BYTES, Report, decode, equal_values
 from onrecord.record.vcon.reader import read_json
 
 MAX_RECIPIENTS: Final = 256

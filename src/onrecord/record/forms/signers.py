@@ -11,7 +11,7 @@ from typing import Any, Self
 from cryptography import x509
 
 from onrecord.base.reports import Report
-from onrecord.record.certificates import UNREADABLE, dns_names, fingerprint
+from onrecord.record.forms.certificates import UNREADABLE, dns_names, fingerprint
 
 
 @dataclass(frozen=True, slots=True)

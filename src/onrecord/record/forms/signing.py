@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from onrecord.base.errors import BindingError, CertificateError, MalformedError, SignatureError, Where
 from onrecord.base.jose import sign_general
 from onrecord.base.keys import PublicKey, Signer, key_id
-from onrecord.record.certificates import STRICT, public_key_of
-from onrecord.record.compression import compress, decompress
-from onrecord.record.jose_headers import VCON, VCON_GZIP
-from onrecord.record.opening import MAX_NESTING, UNSIGNED, open_form, require_bytes
-from onrecord.record.signatures import verify
+from onrecord.record.forms.certificates import STRICT, public_key_of
+from onrecord.record.forms.compression import compress, decompress
+from onrecord.record.forms.jose_headers import VCON, VCON_GZIP
+from onrecord.record.forms.opening import MAX_NESTING, UNSIGNED, open_form, require_bytes
+from onrecord.record.forms.signatures import verify
 
 
 def sign(
