@@ -127,7 +127,8 @@ class TestRunner:
     def test_end_too_late(self, tmp_path, uid, monkeypatch):
         """A page whose processes do not end is noticed, although all of its commands ended well."""
         monkeypatch.setattr("support.console_pages.PAGE_SECONDS", 1)
-        block = "$ (trap '' TERM; while read -t 60 <> <(:) || true; do :; done) &\n"
+        # Ignored before the process starts, so that there is no moment in which the signal ends it.
+        block = "$ trap '' TERM; (while read -t 60 <> <(:) || true; do :; done) &\n"
         with pytest.raises(AssertionError):
             run_page(self.page(tmp_path, f"```console\n{block}```\n"), uid=uid)
 
