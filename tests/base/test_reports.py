@@ -56,10 +56,10 @@ class TestFindings:
 
     def test_no_code_has_two_meanings(self):
         """Registering a code again with the same meaning is fine, with another one it is refused."""
-        findings.register({"test-code": Code("info", "a", "b")})
-        findings.register({"test-code": Code("info", "a", "b")})
+        findings.register({"test-code": Code("info", "a", "b")}, group="test")
+        findings.register({"test-code": Code("info", "a", "b")}, group="test")
         with pytest.raises(UsageError):
-            findings.register({"test-code": Code("error", "a", "b")})
+            findings.register({"test-code": Code("error", "a", "b")}, group="test")
         assert findings.known()["test-code"].meaning == "a"
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from onrecord.base.errors import UsageError
 
@@ -62,17 +62,44 @@ class Finding:
         return document
 
 
+_LETTERS: Final[Mapping[str, Severity]] = {"F": "error", "E": "error", "W": "warning", "I": "info"}
+
+
+def read_table(text: str) -> Mapping[str, Code]:
+    """Read a table of codes.
+
+    Each row is "code | F, E, W or I | source | meaning"; an indented line below it is its `change`, and lines with #
+    are comments.
+    """
+    table: dict[str, Code] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith(" "):
+            table[name] = replace(table[name], change=line.strip())
+        elif line and not line.startswith("#"):
+            name, severity, source, meaning = line.split(" | ", 3)
+            table[name] = Code(_LETTERS[severity], meaning, source, fatal=severity == "F")
+    return MappingProxyType(table)
+
+
 _registry: dict[str, Code] = {}
+_groups: dict[str, set[str]] = {}
 
 
-def register(table: Mapping[str, Code]) -> None:
-    """Add a room's codes to the registry.
+def register(table: Mapping[str, Code], *, group: str) -> None:
+    """Add a room's codes to the registry; `group` names what they are about, as in "log" or "vcon".
 
     Raises `UsageError` with code "finding-code-taken" if a code is known with another meaning.
     """
     for name, code in table.items():
         if _registry.setdefault(name, code) != code:
             raise UsageError(f"finding code {name} is registered twice", code="finding-code-taken")
+        _groups.setdefault(name, set()).add(group)
+
+
+def groups(name: str) -> tuple[str, ...]:
+    """Return the groups that have a code, sorted."""
+    return tuple(sorted(_groups[name]))
 
 
 def known() -> Mapping[str, Code]:

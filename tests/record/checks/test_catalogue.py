@@ -42,9 +42,10 @@ class TestRows:
         assert not STRICT & {"call-id-dangling", "credential-found", "credential-key", "url-userinfo"}
 
     def test_codes_in_the_source_are_known(self):
-        """No module adds a code that is not in the catalogue."""
+        """No module adds a code that is not in the catalogue; the importers have one of their own, and a test of it."""
         pattern = re.compile(r'(?:add|report|fault|Problem|Remark)\(\s*"([a-z0-9-]+)"')
-        used = {code for path in SOURCES for code in pattern.findall(path.read_text("utf-8")) if "-" in code}
+        sources = [path for path in SOURCES if "logs" not in path.parts]
+        used = {code for path in sources for code in pattern.findall(path.read_text("utf-8")) if "-" in code}
         assert len(used) > 60
         assert used <= set(CATALOGUE)
 

@@ -98,7 +98,7 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
 )
 """Codes with severity, meaning and source."""
 
-register(CODES)
+register(CODES, group="policy")
 
 
 def finding(

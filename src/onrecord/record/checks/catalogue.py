@@ -9,14 +9,11 @@ The rows stand in `catalogue.txt` beside this module, each with a line that says
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import replace
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Final
 
 from onrecord.base.errors import UsageError
-from onrecord.base.findings import Code, Severity, register
+from onrecord.base.findings import Code, read_table, register
 
 STRICT: Final = frozenset(
     [
@@ -33,25 +30,10 @@ STRICT: Final = frozenset(
 )
 """Warnings that `--strict` raises to errors, and no others (record.md D-73)."""
 
-_SEVERITIES: Final[Mapping[str, Severity]] = {"F": "error", "E": "error", "W": "warning", "I": "info"}
-
-
-def _read(text: str) -> Mapping[str, Code]:
-    table: dict[str, Code] = {}
-    name = ""
-    for line in text.splitlines():
-        if line.startswith(" "):
-            table[name] = replace(table[name], change=line.strip())
-        elif line and not line.startswith("#"):
-            name, severity, source, meaning = line.split(" | ", 3)
-            table[name] = Code(_SEVERITIES[severity], meaning, source, fatal=severity == "F")
-    return MappingProxyType(table)
-
-
-CATALOGUE: Final = _read((files(__package__) / "catalogue.txt").read_text(encoding="utf-8"))
+CATALOGUE: Final = read_table((files(__package__) / "catalogue.txt").read_text(encoding="utf-8"))
 """Every finding code of vCons and their forms (record.md 6)."""
 
-register(CATALOGUE)
+register(CATALOGUE, group="vcon")
 
 
 def known_code(name: str) -> Code:

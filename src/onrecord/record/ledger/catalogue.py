@@ -53,7 +53,7 @@ CODES: Final = MappingProxyType(
 )
 """Codes with their usual severity, meaning and source."""
 
-register(CODES)
+register(CODES, group="journal")
 
 
 def finding(code: str, message: str, *, pointer: str = "", file: str | None = None) -> Finding:
