@@ -1,0 +1,1 @@
+"""Logs of Cursor's agent (native-logs.md 4.6)."""

@@ -1,0 +1,1 @@
+"""Logs of Gemini CLI (native-logs.md 4.4)."""
