@@ -49,6 +49,7 @@ bench: environment
 	$(PY) benchmarks/peers.py
 	$(PY) benchmarks/digest.py $(ARGS)
 	$(PY) benchmarks/vcons.py $(ARGS)
+	$(PY) benchmarks/imports.py $(ARGS)
 	$(PY) benchmarks/pairs.py $(ARGS)
 	$(PY) benchmarks/latency.py $(ARGS)
 	$(PY) benchmarks/journal.py $(ARGS)

@@ -9,6 +9,7 @@ import argparse
 import ast
 import csv
 import importlib
+import itertools
 import os
 import pkgutil
 import re
@@ -111,6 +112,7 @@ def finding_codes() -> str:
     rows = [
         (
             f"`{name}`",
+            ", ".join(findings.groups(name)),
             code.severity + (" (fatal)" if code.fatal else ""),
             code.meaning,
             code.change or "–",
@@ -119,9 +121,29 @@ def finding_codes() -> str:
         for name, code in sorted(findings.known().items())
     ]
     return (
-        "# Finding codes\n\nWhat `check`, `verify`, `policy check` and `journal verify` can report. "
+        "# Finding codes\n\nWhat `check`, `verify`, `policy check`, `journal verify` and `import` can report. "
         "`onrecord check --explain CODE` says the same about a code of a vCon.\n\n"
-        + table(("code", "severity", "meaning", "what to change", "source"), rows)
+        + table(("code", "group", "severity", "meaning", "what to change", "source"), rows)
+    )
+
+
+def event_types() -> str:
+    """Return the page of event types that importers of native logs write, with the docstrings of the constants."""
+    name = "onrecord.record.logs.event_types"
+    tree = next(tree for module, tree in modules() if module == name)
+    rows = []
+    for node, following in itertools.pairwise(tree.body):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.value, ast.Constant):
+            continue
+        assert isinstance(following, ast.Expr)
+        assert isinstance(following.value, ast.Constant)
+        rows.append((f"`{node.value.value}`", str(following.value.value)))
+    known = importlib.import_module(name).KNOWN
+    assert {kind.strip("`") for kind, _ in rows} == known
+    return (
+        "# Event types of imported logs\n\nThe `event_type` of the system-events that `import` writes. "
+        "A record that onrecord does not know keeps its native type instead.\n\n"
+        + table(("event type", "what happened"), sorted(rows))
     )
 
 
@@ -217,7 +239,7 @@ def marked_requirements() -> dict[str, set[str]]:
 
 
 LATER = {
-    "AA-136": "the recorder writes tool events only; the choice of entry types comes with the importers",
+    "AA-136": "the recorder writes tool events only, and importers of logs keep everything; `onrecord redact` takes kinds of events out",
     "AA-151": "time-stamps of third parties come with the transparency service",
     "AA-168": "the compliance report comes with the review of records",
     "AA-174": "retention comes with the archive",
@@ -232,7 +254,7 @@ LATER = {
 LATER_PARTS = (
     (range(169, 180), "AA", "the compliance report comes with the review of records"),
     (range(209, 232), "AA", "comes with the COSE envelope"),
-    (range(238, 268), "AA", "comes with the importers of native logs"),
+    (range(265, 267), "AA", "comes with the COSE envelope"),
 )
 """Rows that wait for a whole part, with the reason."""
 
@@ -280,6 +302,7 @@ BUILDERS = {
     "commands.md": commands,
     "errors.md": errors,
     "findings.md": finding_codes,
+    "event-types.md": event_types,
     "limits.md": limits,
     "configuration.md": configuration,
     "requirements.md": requirements,

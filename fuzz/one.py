@@ -14,7 +14,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 with atheris.instrument_imports(include=["onrecord"]):
-    from support.fuzz_targets import TARGETS
+    from support.fuzz_targets import LOG_TARGETS, TARGETS
     from support.hostile import mutated, spelled, wrapped
 
 MAX_BYTES = 16_384
@@ -25,8 +25,13 @@ TIMEOUT_S = 20
 
 
 def mutate(data, max_size, seed):
-    """Change a JSON text as JSON three times out of four, else as bytes."""
+    """Change a JSON text, or one line of a log, as JSON three times out of four, else as bytes."""
     source = random.Random(seed)
+    if b"\n" in data.strip():
+        lines = bytes(data).split(b"\n")
+        place = source.randrange(len(lines))
+        lines[place] = bytes(mutate(lines[place], max_size - len(data) + len(lines[place]), seed))
+        return b"\n".join(lines)
     if source.randrange(4):
         try:
             value = json.loads(data)
@@ -51,7 +56,7 @@ def main():
         f"-dict={Path(corpus).parent / 'words.txt'}",
         "-print_final_stats=1",
     ]
-    atheris.Setup(arguments, TARGETS[name], custom_mutator=mutate)
+    atheris.Setup(arguments, (TARGETS | LOG_TARGETS)[name], custom_mutator=mutate)
     atheris.Fuzz()
 
 

@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of everything that reads a vCon: `make fuzz`, or `make fuzz ARGS='check --seconds 600'`.
+"""Coverage-guided fuzzing of all that reads vCons and native logs: `make fuzz`, or ARGS='check --seconds 600'.
 
 Each target of tests/support/fuzz_targets.py runs in a process of its own, from the seeds of tests/support/hostile.py,
 with a mutator that changes JSON as JSON. What falls out is kept in fuzz/found/TARGET/ and the exit status is 1.
@@ -20,10 +20,19 @@ FOUND = HERE / "found"
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 
-def write_seeds(directory):
-    from support.hostile import texts
+def all_targets():
+    from support.fuzz_targets import LOG_TARGETS, TARGETS
 
-    for name, data in texts().items():
+    return TARGETS | LOG_TARGETS
+
+
+def write_seeds(directory):
+    from support.fuzz_targets import LOG_TARGETS
+    from support.hostile import texts
+    from support.log_seeds import LINES, log
+
+    seeds = {name: log(name) for name in LINES} if directory.name in LOG_TARGETS else texts()
+    for name, data in seeds.items():
         (directory / name).write_bytes(data)
 
 
@@ -69,26 +78,23 @@ def run_all(names, seconds):
 
 def replay(name, files):
     """Run a target on files that were kept."""
-    from support.fuzz_targets import TARGETS
-
     for file in files:
         print(f"{name}: {file}", file=sys.stderr)
-        TARGETS[name](Path(file).read_bytes())
+        all_targets()[name](Path(file).read_bytes())
 
 
 def main():
-    from support.fuzz_targets import TARGETS
-
+    targets = all_targets()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)}; all without one")
+    parser.add_argument("targets", nargs="*", help=f"of {', '.join(targets)}; all without one")
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--replay", nargs="+", metavar="FILE", help="only run these files through the target")
     options = parser.parse_args()
-    unknown = [name for name in options.targets if name not in TARGETS]
+    unknown = [name for name in options.targets if name not in targets]
     if unknown:
-        parser.error(f"there is no target {unknown[0]!r}; targets: {', '.join(TARGETS)}")
+        parser.error(f"there is no target {unknown[0]!r}; targets: {', '.join(targets)}")
     if options.replay:
         replay(options.targets[0], options.replay)
         return 0
@@ -100,7 +106,7 @@ def main():
             file=sys.stderr,
         )
         return 3
-    return run_all(options.targets or list(TARGETS), options.seconds)
+    return run_all(options.targets or list(targets), options.seconds)
 
 
 if __name__ == "__main__":

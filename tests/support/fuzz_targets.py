@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import rfc8785
 
@@ -19,6 +21,7 @@ from onrecord.record.forms import SIGNED, decrypt, open_form, verify
 from onrecord.record.vcon.canonical_text import canonical_text, is_canonical
 from onrecord.record.vcon.reader import read_json
 from support.hostile import READER
+from support.log_seeds import LINES
 from support.vcons import NOW, pki
 
 CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -252,6 +255,32 @@ def story(data: bytes) -> None:
         "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", out.getvalue()
     )
 
+
+def importing(name: str) -> Callable[[bytes], None]:
+    """Return the target of one format of native logs."""
+
+    def target(data: bytes) -> None:
+        """Any bytes are imported: every record has its fate, and no vCon has an error."""
+        from onrecord.record.logs.importing import import_paths
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "log.jsonl"
+            path.write_bytes(data)
+            report = import_paths([path], to=Path(folder) / "vcons", format=name)
+            (part,) = report.files
+            assert not report.has_failed, part["findings"]
+            account = part["accounting"]
+            assert account["records"] == account["mapped"] + account["duplicates"] + account["reported"]
+            json.dumps(report.to_json()).encode("ascii")
+            for made in (Path(folder) / "vcons").glob("*.vcon"):
+                result = check(made.read_bytes(), strict=True)
+                assert result.is_valid, [one.code for one in result.findings if one.severity == "error"]
+
+    return target
+
+
+LOG_TARGETS: dict[str, Callable[[bytes], None]] = {f"import-{name}": importing(name) for name in LINES}
+"""Targets that read native logs; they start from the logs of support.log_seeds."""
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "amend": amendment,

@@ -7,10 +7,9 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -18,24 +17,13 @@ from onrecord.base.errors import ConfigurationError, OnrecordError, UsageError, 
 from onrecord.cli.check_reports import Checked, JsonReport, Report, TextReport
 from onrecord.cli.files import expand, read_file
 from onrecord.cli.findings import explain, print_explanation, print_findings
-from onrecord.cli.interrupts import Interrupts
+from onrecord.cli.interrupts import INTERRUPTED, Interrupts
 from onrecord.cli.output import ConfigOption, JsonOption, console, emit, exit_with, note, visible
 from onrecord.cli.progress import Progress
+from onrecord.cli.thresholds import FailOn
 from onrecord.record.checks.checker import check
 from onrecord.record.checks.suppression import Suppressions
 from onrecord.record.vcon.versions import profile_of
-
-INTERRUPTED: Final = 130
-"""Exit status after Ctrl-C, as shells count it: 128 and the number of the signal."""
-
-
-class FailOn(Enum):
-    """From which severity on findings make the command end with 1."""
-
-    NEVER = "never"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

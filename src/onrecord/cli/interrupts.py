@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import signal
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Final, Self
+
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C, as shells count it: 128 and the number of the signal."""
 
 
 class Interrupts:

@@ -32,6 +32,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "digest": "print the Action Digest of a call",
         "policy": "bind, check, sign, explain and test a policy",
         "record": "run the recorder, list and close record sessions",
+        "import": "make vCons out of the logs that agents wrote themselves",
         "show": "tell the story of a vCon",
         "check": "find what is wrong with a vCon",
         "verify": "verify a signed vCon",
@@ -46,6 +47,9 @@ VERBS: Mapping[str, str] = MappingProxyType(
 )
 """Verbs with what they do; each is the module `onrecord.cli.<verb>` with a `command` or an `app`."""
 
+_MODULES: Mapping[str, str] = MappingProxyType({"import": "import_logs"})
+"""Modules of verbs that are words of Python's."""
+
 HIDDEN = frozenset({"authority"})
 
 _CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
@@ -59,7 +63,7 @@ USAGE = "Usage: onrecord [--version] [--help] COMMAND [ARGUMENTS]"
 
 def verb_command(verb: str) -> Any:
     """Import the module of a verb, and only that, and return its command."""
-    module = importlib.import_module(f"onrecord.cli.{verb}")
+    module = importlib.import_module(f"onrecord.cli.{_MODULES.get(verb, verb)}")
     app = getattr(module, "app", None)
     if app is None:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -34,15 +34,24 @@ class Progress:
 
     def begin(self, name: str) -> None:
         """Say which file is next."""
-        if not self._is_terminal:
-            return
-        now = self._clock()
-        if now >= self._next:
-            self._next = now + _BETWEEN
+        if self.is_due():
             files = "1 file" if self.files == 1 else f"{self.files} files"
-            text = f"{self._word}: {files}, {size_text(self.bytes)}; {visible(name[-200:])}"
-            self._write("\r" + _cut(text, self._width()) + "\x1b[K")
-            self._is_shown = True
+            self.show(f"{self._word}: {files}, {size_text(self.bytes)}; {visible(name[-200:])}")
+
+    def is_due(self) -> bool:
+        """Say whether the line may change now; asked for each change, it says so only now and then."""
+        if not self._is_terminal:
+            return False
+        now = self._clock()
+        if now < self._next:
+            return False
+        self._next = now + _BETWEEN
+        return True
+
+    def show(self, text: str) -> None:
+        """Put this text, which is safe for a terminal, in place of the line."""
+        self._write("\r" + _cut(text, self._width()) + "\x1b[K")
+        self._is_shown = True
 
     def end(self, size_bytes: int) -> None:
         """Count a file."""

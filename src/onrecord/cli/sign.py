@@ -103,7 +103,7 @@ def command(
     require_out(out, as_json=as_json)
     _require_wrap(wrap, anchor, at, crl)
     data = read_file(file)
-    signer, own_chain = _key_of(key, certificate, config)
+    signer, own_chain = key_of(key, certificate, config)
     how: dict[str, Any] = {
         "signer": signer,
         "chain": own_chain,
@@ -160,7 +160,7 @@ def _require_wrap(wrap: bool, anchor: list[Path] | None, at: str | None, crl: li
         )
 
 
-def _key_of(
+def key_of(
     key: str | None, certificate: Sequence[Path] | None, config: Path | None
 ) -> tuple[Signer, tuple[x509.Certificate, ...]]:
     """Return the signing key with its certificates, without a root.

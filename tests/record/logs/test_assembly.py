@@ -1,9 +1,13 @@
 """Families of sessions and the vCons that are made of them."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from onrecord.record.logs.linking import Families, families
 from onrecord.record.logs.spool import DIALOG, EVENT, FLAGS, Spool
 from support.scripted_logs import import_scripted, lines
 
@@ -167,3 +171,80 @@ class TestSpool:
             ext == b'"src":[],"c":3,"flags":' + str(list(FLAGS)).replace("'", '"').replace(" ", "").encode()
         )
         spool.close()
+
+
+class TestFamiliesInSteps:
+    @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=12), st.data())
+    @settings(max_examples=60)
+    def test_like_at_once(self, pairs, data):
+        """Families found step by step, as folders are read, are those that are found at once."""
+        parents = dict(pairs)
+        steps = data.draw(st.permutations(sorted(parents)))
+        whole, stepped = _run(parents), _run({})
+        seen = Families(stepped)
+        last = {}
+        for step in steps:
+            _tell(stepped, step, parents[step])
+            for family in seen.changed([len(stepped.sessions) - 1]):
+                for member in family:
+                    last[member.agent_session_id] = {other.agent_session_id for other in family}
+        if not _has_circle(parents):
+            for family in families(whole):
+                names = {member.agent_session_id for member in family}
+                assert all(last[name] == names for name in names)
+        assert sorted(last) == sorted(map(str, parents))
+        assert all(name in family for name, family in last.items())
+
+
+def test_deep_chain():
+    """Fifty thousand sub-agents below each other are one family, found in one pass."""
+    run = _run({n: n - 1 for n in range(50_000)})
+    (family,) = families(run)
+    assert [member.agent_session_id for member in family[:3]] == ["0", "1", "2"]
+    assert len(family) == 50_000
+
+
+class _Sessions:
+    """As much of a run as families are found in."""
+
+    def __init__(self):
+        self.sessions = []
+
+    def known_session(self, format, name):
+        return next((session for session in self.sessions if session.agent_session_id == name), None)
+
+
+class _FastSessions(_Sessions):
+    def known_session(self, format, name):
+        return self.sessions[int(name)] if name.isdecimal() and int(name) < len(self.sessions) else None
+
+
+def _tell(run, name, parent):
+    run.sessions.append(
+        SimpleNamespace(
+            index=len(run.sessions),
+            agent_session_id=str(name),
+            format_id="x",
+            parent=None,
+            parent_id=str(parent),
+            is_child=True,
+            first_object=0,
+        )
+    )
+
+
+def _run(parents):
+    run = _FastSessions() if len(parents) > 100 else _Sessions()
+    for name, parent in parents.items():
+        _tell(run, name, parent)
+    return run
+
+
+def _has_circle(parents):
+    for name in parents:
+        here, steps = name, 0
+        while here in parents and steps <= len(parents):
+            here, steps = parents[here], steps + 1
+        if steps > len(parents):
+            return True
+    return False

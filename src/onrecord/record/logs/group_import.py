@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from onrecord.base.errors import OnrecordError
 from onrecord.record.logs.delivery import Delivered, Delivery
-from onrecord.record.logs.linking import families, report_unlinked
+from onrecord.record.logs.linking import Families, report_unlinked
 from onrecord.record.logs.planning import Group, Source
 from onrecord.record.logs.trace import Trace
 from onrecord.record.logs.verification import missing
@@ -42,6 +42,7 @@ class GroupImport:
         self._keeps_vcons = keeps_vcons
         self._verify = verify
         self._vcon_of: dict[int, Path] = {}
+        self._families = Families(run)
 
     def begin(self) -> None:
         """Begin a group."""
@@ -90,11 +91,11 @@ class GroupImport:
         touched = {source.place: source for source in group.sources}
         for index in run.changed:
             run.sessions[index].finish()
-        told = families(run)
+        told = self._families.changed(run.changed)
         report_unlinked(run.sessions[index] for index in run.changed)
         sizes: dict[str, int] = {}
         for family in told:
-            if any(session.index in run.changed for session in family) and run.objects_of(family):
+            if run.objects_of(family):
                 delivered = self._write(family, touched)
                 sizes[delivered.uuid] = delivered.size
         if self._verify:

@@ -11,7 +11,7 @@ from onrecord.record.logs.interface import Importer, register
 from onrecord.record.logs.opencode import database, folder, recognition
 from onrecord.record.logs.opencode.documents import read_text
 from onrecord.record.logs.opencode.items import Store
-from onrecord.record.logs.opencode.units import FORMAT
+from onrecord.record.logs.opencode.units import FORMAT, without_shares
 from onrecord.record.logs.opencode.writing import write_all
 from onrecord.record.logs.reading.sqlite import MAGIC
 
@@ -53,6 +53,13 @@ class OpenCode(Importer):
     def recognises_folder(cls, folder_: Path, names: frozenset[str]) -> bool:
         """Say whether a folder is a store of version 1.1 or earlier."""
         return folder.is_store(folder_, names)
+
+    @classmethod
+    def without_hashed(cls, value: Any) -> Any:
+        """Return a value without the secrets of shares, which are in no vCon (D-LOG-13)."""
+        if type(value) is dict and type(value.get("secret")) is str and type(value.get("url")) is str:
+            return None
+        return without_shares(value)[0]
 
     @classmethod
     def is_side_file(cls, path: Path) -> bool:

@@ -64,7 +64,7 @@ class Units:
 
     def without_secrets(self, record: Record) -> Record:
         """Return a record without the share secrets in it (D-LOG-13)."""
-        value, dropped = _without_shares(record.value)
+        value, dropped = without_shares(record.value)
         if not dropped:
             return record
         self.trace.findings.add(
@@ -124,12 +124,12 @@ def host_of(url: Any) -> str | None:
         return None
 
 
-def _without_shares(value: Any) -> tuple[Any, int]:
+def without_shares(value: Any) -> tuple[Any, int]:
     """Return a value without share secrets, and how many there were. Values are not nested deeply (R-08)."""
     if type(value) is list:
         made, dropped = [], 0
         for element in value:
-            kept, number = _without_shares(element)
+            kept, number = without_shares(element)
             made.append(kept)
             dropped += number
         return (made, dropped) if dropped else (value, 0)
@@ -142,7 +142,7 @@ def _without_shares(value: Any) -> tuple[Any, int]:
     dropped = 0
     for name, member in value.items():
         if type(member) is dict or type(member) is list:
-            kept, number = _without_shares(member)
+            kept, number = without_shares(member)
             if number:
                 changed[name] = kept
                 dropped += number
