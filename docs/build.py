@@ -239,7 +239,7 @@ def marked_requirements() -> dict[str, set[str]]:
 
 
 LATER = {
-    "AA-136": "the recorder writes tool events only, and importers of logs keep everything; `onrecord redact` takes kinds of events out",
+    "AA-136": "the recorder writes tool events only, and importers keep everything; `redact` takes kinds of events out",
     "AA-151": "time-stamps of third parties come with the transparency service",
     "AA-168": "the compliance report comes with the review of records",
     "AA-174": "retention comes with the archive",
