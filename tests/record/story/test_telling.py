@@ -50,6 +50,28 @@ class TestSessions:
         assert items(made.sessions[0]) == [("operation", "a"), ("dialog", 0), ("events", 2)]
         assert made.elsewhere is None
 
+    def test_equal_times(self):
+        """Of one instant, imported objects stand as the native log had them; others keep their positions."""
+
+        def from_log(record, **members):
+            return {"onrecord": {"src": [0, record, 0]}, **members}
+
+        def texts(*records):
+            return [
+                from_log(one, type="text", start="2026-11-02T12:00:06Z", parties=0, body="x")
+                for one in records
+            ]
+
+        events = [from_log(record, **agent_event("reasoning", 6, content="y")) for record in (4, 2)]
+        sessions = [{"start": "2026-11-02T12:00:06Z", "dialog": [0, 1]}]
+        made = story(vcon(*events, dialog=texts(1, 3), sessions=sessions))
+        order = [("dialog", 0), ("events", 1), ("dialog", 1), ("events", 0)]
+        assert items(made.sessions[0]) == order
+        for odd in (None, {}, {"src": "x"}, {"src": [0, None, 0]}, {"src": [0, 1]}):
+            plain = [{**event, "onrecord": odd} for event in events]
+            made = story(vcon(*plain, dialog=texts(1, 3), sessions=sessions))
+            assert items(made.sessions[0])[:2] == [("events", 0), ("events", 1)]
+
     def test_virtual(self):
         """A file without sessions is told as one conversation (D-05)."""
         made = story({"vcon": "0.4.0", "uuid": "x", "parties": [{"tel": "+12025550101"}],
@@ -196,6 +218,31 @@ class TestFacts:
             {"type": "text", "token_usage": [1]},
         ]
         assert told(vcon(dialog=dialogs))["totals"]["token_usage"] == {"input": 15, "output": 2, "cost": 0.5}
+
+    def test_token_counts(self):
+        """Responses without a text count by their events; turns and sessions only where no response is told."""
+
+        def event(scope, usage):
+            data = {"scope": scope, "usage": usage}
+            return agent_event("system-event", 1, event_type="token-count", data=data)
+
+        text = {"type": "text", "token_usage": {"input": 10}}
+        turn, whole = event("turn", {"input": 100}), event("session", {"input": 1000})
+        odd = [
+            event("news", {"input": 1}),
+            event([], {"input": 1}),
+            event("turn", 5),
+            event("response", None),
+        ]
+        events = [event("response", {"input": 3}), turn, whole, *odd]
+        for dialogs, told_events, expected in (
+            ([text], events, 13),
+            ([], [turn, whole, *odd], 100),
+            ([], [whole], 1000),
+            ([text], [turn, whole], 10),
+        ):
+            totals = told(vcon(*told_events, dialog=dialogs))["totals"]
+            assert totals["token_usage"] == {"input": expected}
 
     def test_redacted(self):
         """Placeholders are counted, and a message without its words says that they were removed (D-19, D-20)."""

@@ -76,25 +76,23 @@ def analyses(members: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def totals(
-    dialogs: Sequence[Any], calls: Sequence[Call], timeline: Timeline, instants: Instants
+    dialogs: Sequence[Any],
+    calls: Sequence[Call],
+    timeline: Timeline,
+    instants: Instants,
+    *,
+    events: Sequence[Any] = (),
 ) -> dict[str, Any]:
-    """Count messages, calls by outcome (each call once, whichever extensions recorded it), and tokens."""
-    usage: Counter[str] = Counter()
-    cost = 0.0
-    messages = 0
-    for dialog in dialogs:
-        if type(dialog) is not dict:
-            continue
-        messages += dialog.get("type") == "text"
-        own = dialog.get("token_usage")
-        if type(own) is not dict:
-            continue
-        for member in _TOKENS:
-            value = own.get(member)
-            if type(value) is int and 0 <= value <= _LARGEST_COUNT:
-                usage[member] += value
-        if type(own.get("cost")) in (int, float) and 0 <= own["cost"] <= _LARGEST_COUNT:
-            cost += own["cost"]
+    """Count messages, calls by outcome (each call once, whichever extensions recorded it), and tokens.
+
+    Tokens are those of responses, on their texts or in `token-count` events (native-logs.md D-LOG-02, D-LOG-03). Only
+    where none are told those of turns count, and only without these those of sessions.
+    """
+    messages = sum(type(dialog) is dict and dialog.get("type") == "text" for dialog in dialogs)
+    used = [dialog.get("token_usage") for dialog in dialogs if type(dialog) is dict]
+    counted = _token_counts(events)
+    used = [own for own in (*used, *counted["response"]) if type(own) is dict]
+    usage, cost = _tokens(used or counted["turn"] or counted["session"])
     return {
         "messages": messages,
         "tool_calls": len(calls),
@@ -102,6 +100,31 @@ def totals(
         "token_usage": {**usage, **({"cost": cost} if cost else {})},
         "span_ms": _span_ms(dialogs, timeline, instants),
     }
+
+
+def _token_counts(events: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the usages in `token-count` events by what they are about."""
+    found: dict[str, list[Any]] = {"response": [], "turn": [], "session": []}
+    for event in events:
+        data = event.get("data") if type(event) is dict and event.get("event_type") == "token-count" else None
+        if type(data) is dict and type(data.get("usage")) is dict:
+            scope = data.get("scope")
+            if type(scope) is str and scope in found:
+                found[scope].append(data["usage"])
+    return found
+
+
+def _tokens(used: Sequence[Any]) -> tuple[Counter[str], float]:
+    usage: Counter[str] = Counter()
+    cost = 0.0
+    for own in used:
+        for member in _TOKENS:
+            value = own.get(member)
+            if type(value) is int and 0 <= value <= _LARGEST_COUNT:
+                usage[member] += value
+        if type(own.get("cost")) in (int, float) and 0 <= own["cost"] <= _LARGEST_COUNT:
+            cost += own["cost"]
+    return usage, cost
 
 
 def _span_ms(dialogs: Sequence[Any], timeline: Timeline, instants: Instants) -> int | None:

@@ -6,7 +6,7 @@ Nothing is refused. What is missing or wrong is left out, and what cannot be tol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from onrecord.record.calls import Call, read_calls
@@ -67,7 +67,10 @@ class _Teller:
         operations = steps.operations(calls)
         standing = steps.standing()
         entries = tuple(
-            sorted(self._entries(calls, operations, history.standing), key=lambda entry: entry.ns)
+            sorted(
+                self._entries(calls, operations, history.standing),
+                key=lambda entry: (entry.ns, _place_in_log(entry.members)),
+            )
         )
         sessions, order, elsewhere = self._sessions(entries, operations)
         return Story(
@@ -94,7 +97,7 @@ class _Teller:
                 for event in self.events
                 if type(event) is dict and type(event.get("type")) is str
             ),
-            totals=totals(self.dialogs, calls, self.timeline, self.instants),
+            totals=totals(self.dialogs, calls, self.timeline, self.instants, events=self.events),
             removed=removed(self.members),
             unreadable=unreadable(self.members),
         )
@@ -237,3 +240,12 @@ def _spawning(items: Sequence[Item], ids: Collection[str | None]) -> str | None:
         if isinstance(item, Entry) and item.parent_id is not None and item.parent_id in ids:
             return item.parent_id
     return None
+
+
+def _place_in_log(members: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return file, record and block of the native log that an object was made of: its order where times are equal."""
+    own = members.get("onrecord")
+    source = own.get("src") if type(own) is dict else None
+    if type(source) is list and len(source) == 3 and all(type(number) is int for number in source):
+        return tuple(source)
+    return ()
