@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -60,3 +62,16 @@ def test_in_parts(capfdbinary, document):
     whole = capfdbinary.readouterr().out
     emit_parts({name: iter(value) if isinstance(value, list) else value for name, value in document.items()})
     assert capfdbinary.readouterr().out == whole
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check", "--json", "/nonexistent"], ["import", "--json", "/nonexistent"]]
+)
+@pytest.mark.parametrize("output", [">/dev/full", ">&-"])
+def test_output_that_cannot_be_written(arguments, output, tmp_path):
+    """A full disk behind standard output, or none at all, is told on standard error, without a traceback."""
+    command = " ".join([sys.executable, "-m", "onrecord", *arguments, output])
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "standard output" in done.stderr or "no such" in done.stderr.lower()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,6 +12,7 @@ import typer
 
 from onrecord.base.errors import UsageError, Where
 from onrecord.base.files import write_new
+from onrecord.cli.output import standard_output
 from onrecord.record.vcon.reader import MAX_BYTES
 
 OutOption = Annotated[
@@ -105,17 +105,8 @@ def write_file(path: Path | None, data: bytes) -> None:
 
 
 def _write_out(data: bytes) -> None:
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except (OSError, AttributeError) as error:  # a full disk; a process that was started without one
-        if isinstance(error, OSError):  # what is still in the buffer must go somewhere at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise UsageError(
-            "standard output cannot be written", code="file-unwritable", hint="name a file with --out"
-        ) from error
+    with standard_output("name a file with --out") as out:
+        out.write(data)
 
 
 def require_new(*paths: Path | None) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, BinaryIO, NoReturn
 
 import orjson
 import typer
 from rich.console import Console
 
-from onrecord.base.errors import OnrecordError
+from onrecord.base.errors import OnrecordError, UsageError
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 ConfigOption = Annotated[
@@ -47,9 +49,37 @@ def emit(document: Any) -> None:
     write_out(json_text(document) + "\n")
 
 
+class OutputError(UsageError):
+    """Standard output cannot be written."""
+
+
+@contextmanager
+def standard_output(hint: str = "name a file, or make room where the output goes") -> Iterator[BinaryIO]:
+    """Give standard output and flush it; a full disk behind it, or none at all, is an error that says so.
+
+    Raises `OutputError` with code "file-unwritable".
+    """
+    if sys.stdout is None:  # the process was started without one
+        raise OutputError("there is no standard output", code="file-unwritable", hint=hint)
+    out = sys.stdout.buffer
+    try:
+        yield out
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        # What is still in the buffer must go somewhere at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise OutputError("standard output cannot be written", code="file-unwritable", hint=hint) from fault
+
+
 def emit_parts(members: Mapping[str, Any]) -> None:
     """Print one JSON object like `emit`. A member that is an iterator is an array, written element by element."""
-    out = sys.stdout.buffer
+    with standard_output() as out:
+        _write_parts(out, members)
+
+
+def _write_parts(out: BinaryIO, members: Mapping[str, Any]) -> None:
     separator = "{"
     for name, value in members.items():
         out.write(f"{separator}\n  {json_text(name)}: ".encode())
@@ -64,13 +94,12 @@ def emit_parts(members: Mapping[str, Any]) -> None:
             out.write(json_text(value).replace("\n", "\n  ").encode())
         separator = ","
     out.write(b"{}\n" if separator == "{" else b"\n}\n")
-    out.flush()
 
 
 def write_out(text: str) -> None:
     """Write text that is safe for a terminal to standard output, at once and as UTF-8."""
-    sys.stdout.buffer.write(text.encode("utf-8"))
-    sys.stdout.buffer.flush()
+    with standard_output() as out:
+        out.write(text.encode("utf-8"))
 
 
 def console() -> Console:
@@ -110,9 +139,13 @@ def _is_invisible(char: str) -> bool:
 
 def report_error(error: OnrecordError, *, as_json: bool) -> None:
     """Print an error: its JSON shape on standard output, or what, where and what next on standard error."""
-    if as_json:
-        emit(error.to_json())
-        return
+    if as_json and not isinstance(error, OutputError):
+        try:
+            emit(error.to_json())
+        except OutputError:
+            pass
+        else:
+            return
     message, place = str(error), str(error.where or "")
     place = f" ({visible(place)})" if place and place not in message else ""
     note(f"onrecord: {visible(message)}{place} [{error.code}]")
