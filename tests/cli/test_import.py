@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,12 +11,15 @@ import textwrap
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
+from rich.console import Console
 
 from onrecord.base.keys import write_private_key
 from onrecord.cli import import_reports
 from onrecord.cli.import_progress import ImportProgress
+from onrecord.cli.import_reports import print_report
 from onrecord.cli.main import main
 from onrecord.record.forms import open_form, verify
+from onrecord.record.logs.importing import Import
 from support.data import REPOSITORY
 from support.diary import Registered, line, write
 from support.vcons import NOW
@@ -67,7 +71,7 @@ class TestText:
         assert rows[1].split()[:5] == ["diary", "r1", "2026-07-01", "10:00", "1"]
         assert rows[2].split()[:3] == ["└", "diary", "r2"]
         assert "warning malformed-line  a piece of the log that is not JSON" in out
-        assert f"found in {logs}/\n" in out
+        assert f"files below {logs}/:\n" in out
         assert "        a.jsonl, record 2\n" in out
         assert "AKIA" not in out
         assert "unknown-format 1 file not imported" in out
@@ -88,6 +92,45 @@ class TestText:
         write(tmp_path / "m.jsonl", *(line(run=f"r{number}") for number in range(count)))
         _, out, _ = run(capsysbinary, tmp_path / "m.jsonl")
         assert "and 2 more sessions; --json has them all" in out
+
+    def test_sub_agents(self, capsysbinary, tmp_path):
+        """Sessions whose ids begin alike are told apart: a sub-agent by its own part, what is a hash by its digits."""
+        runs = ["0a1b2c3d-0000-4000-8000-000000000001", f"sha256-{'1f' * 32}", f"sha256-{'2e' * 32}"]
+        children = (
+            line(run=f"{runs[0]}/agent-a{number}", below=runs[0], id=f"c{number}") for number in (1, 2)
+        )
+        alone = line(run="feedbeef-0000-4000-8000-000000000001/agent-a3b4c5d6e7f8a9b0", id="d")
+        rows = (line(run=one, id=one) for one in runs)
+        write(tmp_path / "s.jsonl", *rows, *children, alone)
+        _, out, _ = run(capsysbinary, tmp_path / "s.jsonl")
+        shown = [row.split(" 2026-")[0].split()[-1] for row in out.splitlines()[1:7]]
+        assert shown[:3] == ["0a1b2c3d…", "/agent-a1", "/agent-a2"]
+        assert shown[3:] == ["sha256-1f1f1f1f…", "sha256-2e2e2e2e…", "…/agent-a3b4c5d6…"]
+
+    def test_narrow(self, tmp_path):
+        """On a narrow terminal columns are left out so that each session has one line, with the vCon at its end."""
+        write(
+            tmp_path / "n.jsonl", *(line(run=f"r{number}-{'x' * 20}", id=str(number)) for number in range(3))
+        )
+        work = Import([tmp_path / "n.jsonl"], to=tmp_path / "v")
+        work.run()
+        shown = {}
+        for width in (120, 60):
+            screen = io.StringIO()
+            print_report(Console(file=screen, width=width, force_terminal=True, no_color=True), work.report())
+            shown[width] = re.sub("\x1b\\[[0-9;]*m", "", screen.getvalue()).splitlines()
+            assert max(map(len, shown[width])) <= width
+        assert shown[120][0].split()[3:] == ["turns", "calls", "tokens", "in", "out", "vCon"]
+        assert shown[60][0].split()[2] == "started"
+        assert "turns" not in shown[60][0]
+        assert [row[-9:] for row in shown[60][1:4]] == [row[-9:] for row in shown[120][1:4]]
+
+    def test_places(self, capsysbinary, tmp_path):
+        """What is not printed of the places of a finding is counted whole, folded ones too."""
+        write(tmp_path / "p.jsonl", line(), *["{broken\n"] * 40)
+        _, out, _ = run(capsysbinary, tmp_path / "p.jsonl")
+        assert "malformed-line 40×" in out
+        assert "and 37 more; --json says where" in out
 
     def test_hostile_names(self, capsysbinary, tmp_path):
         """Names of files and sessions cannot steer the terminal."""
@@ -203,12 +246,12 @@ class TestProgress:
         screen = Screen()
         progress = ImportProgress(stream=screen, clock=lambda: now[0])
         now[0] = 1.0
-        progress.looking_at("a")
-        assert "looking: 1 files; a" in screen.getvalue()
+        progress.looking_at("/home/ann/a")
+        assert "looking: 1 file; a" in screen.getvalue()
         progress.planned(2, 3_000_000)
         progress.begin("a.jsonl")
         progress.end(1_000_000, 3)
-        progress.begin("b.jsonl")
+        progress.begin("/home/ann/b.jsonl")
         now[0] = 2.0
         progress.read(500_000)
         assert "importing: 1 of 2 files, 1.5 MB of 3.0 MB, 1.5 MB/s, 3 findings; b.jsonl" in screen.getvalue()

@@ -144,11 +144,13 @@ def count_text(counts: Mapping[Severity, int]) -> str:
 
 
 def explain(code: str) -> dict[str, Any]:
-    """Return all that the catalogue says about a code.
+    """Return all that the catalogues of vCons and of native logs say about a code.
 
     Raises `UsageError` with code "finding-code-unknown".
     """
-    entry = known_code(code)
+    from onrecord.record.logs.catalogue import CATALOGUE as LOG_CODES
+
+    entry = LOG_CODES[code] if code in LOG_CODES and code not in CATALOGUE else known_code(code)
     return {
         "code": code,
         "severity": entry.severity,

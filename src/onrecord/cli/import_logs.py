@@ -37,7 +37,9 @@ def command(
         list[Path] | None,
         typer.Argument(metavar="PATH", help="Logs, or folders of them.", show_default=False, readable=False),
     ] = None,
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Put the vCons into this folder.")] = TARGET,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Put the vCons into this folder.", readable=False)
+    ] = TARGET,
     log_format: Annotated[
         str | None,
         typer.Option(
@@ -84,6 +86,12 @@ def command(
     everything: Annotated[
         bool, typer.Option("--all", help="Read also what has not changed since the last import.")
     ] = False,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Write over vCons that tell more than the logs that are imported now."
+        ),
+    ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Look for every text of the logs in the vCons that were made.")
     ] = False,
@@ -120,7 +128,8 @@ def command(
         options=Options(redact=redact, with_rest=not no_rest, media=media.value),
         format=log_format,
         signing=_signing(key, certificate, config, is_asked=signed),
-        everything=everything,
+        everything=everything or replace,
+        replaces=replace,
         verify=verify,
         watcher=(progress := ImportProgress()),
     )

@@ -30,7 +30,8 @@ class ImportProgress(Progress, Watcher):
     def looking_at(self, name: str) -> None:
         self._looked_at += 1
         if self.is_due():
-            self.show(f"looking: {self._looked_at} files; {visible(name[-200:])}")
+            files = "1 file" if self._looked_at == 1 else f"{self._looked_at} files"
+            self.show(f"looking: {files}; {_shown(name)}")
 
     def planned(self, files: int, size: int) -> None:
         self._all_files, self._all_bytes = files, size
@@ -64,4 +65,9 @@ class ImportProgress(Progress, Watcher):
             parts.append(f"{size_text(round(done / seconds))}/s")
         if self._findings:
             parts.append("1 finding" if self._findings == 1 else f"{self._findings} findings")
-        self.show(f"importing: {', '.join(parts)}; {visible(self._name[-200:])}")
+        self.show(f"importing: {', '.join(parts)}; {_shown(self._name)}")
+
+
+def _shown(name: str) -> str:
+    """Return the end of a path: the line is cut behind, and what names begin with is the same for all files."""
+    return visible(name.rstrip("/").rpartition("/")[2][-200:])

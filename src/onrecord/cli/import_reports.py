@@ -32,7 +32,13 @@ SHOWN_FILES: Final = 5
 MAX_NAME: Final = 120
 """Characters of a file's name that are printed, from its end."""
 
+_COLUMNS: Final = ("agent", "session", "started", "turns", "calls", "tokens in", "out", "vCon")
+_NUMBERS: Final = frozenset(["calls", "tokens in", "out"])
+_FIRST_TO_GO: Final = ("turns", "out", "tokens in", "calls")
+"""Columns that are left out, one after the other, until the table fits a terminal."""
+
 _SHORT_ID: Final = 8
+_PREFIXES: Final = ("agent-", "session-", "sha256-", "ses_")
 
 
 def print_report(out: Console, report: ImportReport) -> None:
@@ -40,9 +46,9 @@ def print_report(out: Console, report: ImportReport) -> None:
     lines = Lines(out)
     totals = report.totals()
     names = _Names(report.files)
-    _add_sessions(lines, report.files)
+    _add_sessions(lines, report.files, width=out.width if out.is_terminal else None)
     if names.folder and any(report.findings()):
-        lines.add([("found in ", "dim")], [(visible(names.folder), "dim")])
+        lines.add([("files below ", "dim")], [(f"{visible(names.folder)}:", "dim")])
     _add_findings(lines, report.files, names)
     _add_left_out(lines, report.files, totals, names)
     for text in report.notes:
@@ -70,24 +76,26 @@ class _Names:
 # -- sessions
 
 
-def _add_sessions(lines: Lines, files: Sequence[Mapping[str, Any]]) -> None:
+def _add_sessions(lines: Lines, files: Sequence[Mapping[str, Any]], *, width: int | None) -> None:
     sessions = [session for file in files for session in file["sessions"]]
     if not sessions:
         return
     shown = _in_families(sessions)[:SHOWN_SESSIONS]
-    rows: list[tuple[str, ...]] = [
-        ("agent", "session", "started", "turns", "calls", "tokens in", "out", "vCon")
-    ]
-    rows += [_row(session, depth) for session, depth in shown]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    rows = [_COLUMNS, *(_row(session, depth) for session, depth in shown)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    columns = list(range(len(_COLUMNS)))
+    for name in _FIRST_TO_GO:
+        if width is not None and sum(widths[column] + 2 for column in columns) - 2 > width:
+            columns.remove(_COLUMNS.index(name))
     for number, row in enumerate(rows):
-        style = "dim" if not number else ""
         cells: list[Segment] = []
-        for column, text in enumerate(row[:-1]):
-            is_number = column in (4, 5, 6)
-            cells.append((text.rjust(widths[column]) if is_number else text.ljust(widths[column]), style))
-            cells.append(("  ", ""))
-        lines.add([*cells, (row[-1], style or "cyan")])
+        for column in columns:
+            is_number = _COLUMNS[column] in _NUMBERS
+            text = row[column].rjust(widths[column]) if is_number else row[column].ljust(widths[column])
+            is_last = column == columns[-1]
+            style = "dim" if not number else "cyan" if is_last else ""
+            cells.append((row[column] if is_last else f"{text}  ", style))
+        lines.add(cells)
     if len(sessions) > len(shown):
         lines.add([(f"and {len(sessions) - len(shown)} more sessions; --json has them all", "dim")])
     lines.add([])
@@ -121,7 +129,7 @@ def _row(session: Mapping[str, Any], depth: int) -> tuple[str, ...]:
     has_usage = session.get("usage_source") is not None
     return (
         ("  " * min(depth, 4) + ("└ " if depth else "")) + agent,
-        _short(session["agent_session_id"]),
+        _shown_id(session, depth),
         visible(str(session["start"] or "-")[:16].replace("T", " ")),
         f"{counts.get('user_turns', 0)} + {counts.get('agent_turns', 0)}",
         f"{counts.get('tool_calls', 0):,}",
@@ -131,12 +139,21 @@ def _row(session: Mapping[str, Any], depth: int) -> tuple[str, ...]:
     )
 
 
+def _shown_id(session: Mapping[str, Any], depth: int) -> str:
+    """Return a session's id as it is printed: a sub-agent's without that of its parent, with which it begins."""
+    first, slash, rest = session["agent_session_id"].partition("/")
+    if not slash or not rest:
+        return _short(first)
+    return f"/{_short(rest)}" if depth and session.get("parent") == first else f"…/{_short(rest)}"
+
+
 def _short(identity: str) -> str:
-    """Return what is enough of an id to find it: its end where ids begin with what they share."""
+    """Return what is enough of an id to find it: its beginning, behind words that all ids of a kind begin with."""
     text = visible(identity)
     if len(text) <= 2 * _SHORT_ID:
         return text
-    return f"{text[:_SHORT_ID]}…"
+    prefix = next((prefix for prefix in _PREFIXES if text.startswith(prefix)), "")
+    return f"{text[: len(prefix) + _SHORT_ID]}…"
 
 
 # -- findings
@@ -178,8 +195,9 @@ def _add_findings(lines: Lines, files: Sequence[Mapping[str, Any]], names: _Name
                 lines.add([(" " * 8, "")], [(entry.change, "dim")])
             for finding in places[code][:SHOWN_PLACES]:
                 lines.add([(" " * 8, "")], [(_place(finding, names), "cyan")])
+            more = counts[code] - sum(finding["count"] for finding in places[code][:SHOWN_PLACES])
             if len(places[code]) > SHOWN_PLACES:
-                lines.add([(" " * 8, "")], [(f"and {len(places[code]) - SHOWN_PLACES} more places", "dim")])
+                lines.add([(" " * 8, "")], [(f"and {more:,} more; --json says where", "dim")])
     lines.add([])
 
 
@@ -248,7 +266,7 @@ def _add_account(lines: Lines, report: ImportReport, totals: Mapping[str, Any]) 
         f"{totals['records']:,} records read = {totals['mapped']:,} mapped + {totals['duplicates']:,} duplicates"
         f"{f' ({reasons})' if reasons else ''} + {totals['reported']:,} reported"
     )
-    lines.add([(account, "bold")])
+    lines.add([], [(account, "bold")])
     speed = totals["bytes"] / totals["seconds"] if totals["seconds"] > 0 else 0
     unchanged = f", {totals['unchanged']:,} unchanged since the last import" if totals["unchanged"] else ""
     read = f"{totals['files']:,} files" if totals["files"] != 1 else "1 file"
@@ -256,7 +274,13 @@ def _add_account(lines: Lines, report: ImportReport, totals: Mapping[str, Any]) 
     lines.add(
         [], [(f"{read}, {size_text(totals['bytes'])} in {totals['seconds']:.1f} s{pace}{unchanged}", "")]
     )
-    words = {"new": "new", "changed": "changed", "same": "the same as before", "refused": "not replaced"}
+    words = {
+        "new": "new",
+        "changed": "changed",
+        "same": "the same as before",
+        "refused": "not replaced",
+        "fuller": "left, since they tell more",
+    }
     made = [f"{report.changes[name]:,} {word}" for name, word in words.items() if report.changes[name]]
     if made and report.target is not None:
         count = sum(report.changes.values())

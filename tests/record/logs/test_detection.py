@@ -8,12 +8,12 @@ import zipfile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.data import shared_data
 
 from onrecord.base.errors import UsageError
 from onrecord.record.logs.detection import MAX_BYTES, detect
 from onrecord.record.logs.interface import Importer, formats, importers
 from onrecord.record.logs.reading.opening import NativeFile
+from support.data import shared_data
 
 
 class Diary(Importer):
@@ -171,6 +171,19 @@ class TestText:
             assert error.code == "unreadable-file"
         else:
             assert (detection.format is None) == (detection.code is not None)
+
+    @pytest.mark.parametrize("around", ["{}\nrubbish", '{}\n{{"pages":', "{}\n{}", "rubbish\n{}"])
+    @pytest.mark.parametrize("indent", [None, 2])
+    def test_rubbish_around_a_document_does_not_hide_it(self, found, around, indent):
+        """A document with rubbish, a cut value or a second document beside it is recognised by the whole one."""
+        text = json.dumps({"pages": [{"text": "a"}]}, indent=indent)
+        detection = found(around.format(*[text] * around.count("{}")))
+        assert (detection.format, detection.carrier) == ("diary", "document")
+
+    @pytest.mark.parametrize("data", [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd\xff\xff\xff"])
+    def test_an_archive_of_which_nothing_is_left_is_not_empty(self, found, data):
+        """A damaged archive that gives no text is an unknown file, which is an error, and no empty one."""
+        assert found(data).code == "unknown-format"
 
 
 class TestStores:

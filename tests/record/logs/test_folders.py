@@ -52,7 +52,7 @@ class TestWalk:
         ]
 
     def test_passed_by(self, tmp_path):
-        """What is no log by its name or kind, folders of other programs and the target are counted, not opened."""
+        """What is no log by its name or kind, folders of other programs and our own files are not opened."""
         make(
             tmp_path,
             "a.jsonl",
@@ -60,12 +60,14 @@ class TestWalk:
             ".git/objects/aa",
             "node_modules/x.json",
             "vcons/1.json",
+            "vcons/00000000-0000-8000-8000-000000000001.vcon",
+            "vcons/.onrecord-import.state",
             "p.png",
         )
         os.mkfifo(tmp_path / "pipe")
-        there, found = walk(tmp_path, leave_out=[tmp_path / "vcons"])
-        assert [one.path.name for one in found] == ["a.jsonl"]
-        assert there.passed.to_json() == {"files": 3, "folders": 3, "links": 0}
+        there, found = walk(tmp_path, target=tmp_path / "vcons")
+        assert [one.path.name for one in found] == ["a.jsonl", "1.json"]
+        assert there.passed.to_json() == {"files": 3, "folders": 2, "links": 0}
 
     def test_side_files(self, tmp_path):
         """Files that are read with others are set aside with their stamps."""

@@ -1,5 +1,6 @@
 """The whole import, with an invented format: groups, twins, second runs, faults, and what is on disk at any time."""
 
+import errno
 import gzip
 import json
 import os
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onrecord.base.errors import UsageError
+from onrecord.base.errors import StorageError, UsageError
 from onrecord.record.checks.checker import check
 from onrecord.record.logs import delivery as delivery_module
 from onrecord.record.logs.importing import Import, Options, Watcher, import_paths
@@ -339,6 +340,16 @@ class TestAgain:
         assert len(report.files) == 4
         assert run(logs, out).totals()["unchanged"] == 4
 
+    def test_counts_of_tied_groups(self, logs, tmp_path):
+        """A session that goes on in another folder has the same counts when nothing is read again."""
+        write(logs / "p3/c.jsonl", line(said="later", at="2026-07-01T11:00:00Z"))
+        out = tmp_path / "out"
+        told = parts(run(logs, out))["a.jsonl"]["sessions"]
+        again = run(logs, out)
+        assert again.totals()["unchanged"] == 4
+        assert parts(again)["a.jsonl"]["sessions"] == told
+        assert told[0]["counts"]["dialogs"] == 3
+
     def test_tied_groups(self, logs, tmp_path):
         """Folders that tell of one session are read together ever after, the unchanged one first."""
         write(logs / "p3/c.jsonl", line(said="later", at="2026-07-01T11:00:00Z"))
@@ -393,12 +404,17 @@ class TestOnDisk:
         out = tmp_path / "out"
         run(logs, out)
         name = next(iter(vcons(out)))
-        left, other = out / f".{name}.0123456789ab.part", out / ".mine.part"
-        left.write_text("half")
-        other.write_text("mine")
+        left = [
+            out / f".{name}.0123456789ab.part",
+            out / f".{name}.0123456789ab",
+            out / f".{FILE_NAME}.0123456789ab",
+        ]
+        others = [out / ".mine.part", out / f".{name}.mine", out / f".{FILE_NAME}.0123456789ab.mine"]
+        for path in left + others:
+            path.write_text("half")
         run(logs, out)
-        assert not left.exists()
-        assert other.exists()
+        assert not any(path.exists() for path in left)
+        assert all(path.exists() for path in others)
 
     def test_not_replaced(self, logs, tmp_path):
         """What was not written by an import is not written over: it is an error, and the others are written."""
@@ -410,6 +426,23 @@ class TestOnDisk:
         assert (out / one).read_text() == '{"mine":1}'
         assert dict(report.changes) == {"refused": 1, "same": 1}
         assert "vcon-not-replaced" in codes(report)
+
+    def test_part_of_a_log(self, logs, tmp_path):
+        """A part or an older copy of a session takes the place of no fuller vCon, unless that is asked for."""
+        out = tmp_path / "out"
+        run(logs, out)
+        before = vcons(out)
+        copy = tmp_path / "copy"
+        write(copy / "p1/a.jsonl", line())
+        for report in (run(copy, out), run(copy, out)):
+            assert vcons(out) == before
+            assert codes(report).count("vcon-not-replaced") == 1
+            assert report.files[0]["sessions"][0]["vcon"] is None
+        assert dict(run(copy, out, everything=True, replaces=True).changes) == {"changed": 1}
+        assert vcons(out) != before
+        assert "vcon-not-replaced" not in codes(run(logs, out, everything=True))
+        for name, text in before.items():
+            assert load(out / name)["dialog"] == json.loads(text)["dialog"]
 
     @pytest.mark.parametrize("kind", ["link", "folder"])
     def test_odd_target(self, logs, tmp_path, kind):
@@ -441,6 +474,30 @@ class TestOnDisk:
         with pytest.raises(UsageError) as refused:
             run(logs, tmp_path / "out")
         assert refused.value.code == "target-unusable"
+
+    def test_unwritable(self, logs):
+        """A folder that is there and takes no files is told as such, before the logs are looked at."""
+        looked_at = []
+
+        class Watching(Watcher):
+            def looking_at(self, name):
+                looked_at.append(name)
+
+        with pytest.raises(UsageError) as refused:
+            run(logs, Path("/proc/self"), watcher=Watching())
+        assert refused.value.code == "target-unusable"
+        assert not looked_at
+
+    def test_full_disk(self, logs, tmp_path, monkeypatch):
+        """A disk without room ends the import and is told as such: it is no fault of the log that is read."""
+
+        def record(self, record):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Diary, "record", record)
+        with pytest.raises(StorageError) as refused:
+            run(logs, tmp_path / "out")
+        assert refused.value.code == "vcon-unwritable"
 
 
 class TestSeeds:

@@ -27,6 +27,7 @@ REPORT = {
     "sessions": [
         {
             "agent_session_id": "r1",
+            "parent": None,
             "counts": {"dialogs": 1},
             "usage": {"input": 0},
             "start": None,
@@ -111,13 +112,16 @@ class TestState:
         ("pointer", "value"),
         [
             (("sources", "/a.jsonl", "report", "format"), "no format"),
+            (("sources", "/a.jsonl", "report", "accounting", "mapped"), 2),
+            (("sources", "/a.jsonl", "report", "accounting", "mapped"), -1),
+            (("sources", "/a.jsonl", "report", "sessions", 0, "parent"), ["r1"]),
             (("numbers",), {"a": 0, "b": 0}),
             (("numbers",), {"a": -1}),
             (("numbers",), {"a": 1 << 40}),
         ],
     )
     def test_hostile_values(self, tmp_path, pointer, value):
-        """Formats that nobody reads and numbers that are two files' make the notes useless."""
+        """Formats that nobody reads, numbers that are two files', accounts that do not add up: of no use."""
         state().write(tmp_path)
         changed = document(tmp_path)
         here = changed

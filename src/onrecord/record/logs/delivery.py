@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +20,12 @@ from typing import Final, Literal, Self
 from onrecord.base.errors import MalformedError, OnrecordError, StorageError, UsageError, Where
 from onrecord.base.files import read_regular, replace_whole
 from onrecord.record.logs.assembly import assemble, uuid_of
+from onrecord.record.logs.own_files import TEMPORARY, UUID
 from onrecord.record.logs.runs import Run
 from onrecord.record.logs.sessions import NativeSession
-from onrecord.record.logs.state import UUID
 from onrecord.record.vcon.reader import MAX_BYTES
 
-Change = Literal["new", "changed", "same", "refused"]
+Change = Literal["new", "changed", "same", "refused", "fuller"]
 """What became of a vCon: one that is refused was not written over what lies there."""
 
 Sign = Callable[[bytes], bytes]
@@ -35,7 +36,6 @@ _HEAD: Final = re.compile(
 )
 _HEAD_BYTES: Final = 512
 _PIECE: Final = 1 << 20
-_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.vcon\.[0-9a-f]{12}\.part")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,13 @@ class Delivered:
     change: Change
 
 
+_OBJECT: Final = b'"onrecord":{"src":['
+"""What each Dialog, Event and Attachment of an import holds once."""
+
+LEFT: Final = ("refused", "fuller")
+"""Changes that are none: what is there was left as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Existing:
     created_at: str | None
@@ -58,19 +65,23 @@ class _Existing:
 class Delivery:
     """A folder that vCons are put into, by one import at a time. Use it in a `with` statement.
 
-    `now` is a Date: the time of this import. `sign` makes signed forms.
+    `now` is a Date: the time of this import. `sign` makes signed forms. A vCon that tells more than the one that would
+    replace it stays, since a part of a log must not take the place of all of it; with `replaces` it goes.
 
     Raises `UsageError` with code "target-unusable" or "target-in-use".
     """
 
-    def __init__(self, folder: Path, *, now: str, sign: Sign | None = None) -> None:
+    def __init__(self, folder: Path, *, now: str, sign: Sign | None = None, replaces: bool = False) -> None:
         self.folder = folder
         self._now = now
+        self._replaces = replaces
         self._sign = sign
         self._made: set[str] = set()
         where = Where(file=str(folder))
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Told at once, and not after all logs were looked at.
+            tempfile.TemporaryFile(dir=folder).close()
             self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as fault:
             raise UsageError(
@@ -103,7 +114,7 @@ class Delivery:
         """Remove what an import that was killed has left."""
         with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
             for entry in entries:
-                if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                if TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     os.unlink(self.folder / entry.name)
 
     def deliver(self, run: Run, family: Sequence[NativeSession]) -> Delivered:
@@ -143,12 +154,14 @@ class Delivery:
                 change = "refused"
             elif existing is not None and self._is_same(path, temporary, existing):
                 change = "same"
+            elif change == "changed" and not self._replaces and self._tells_more(path, temporary, existing):
+                change = "fuller"
             elif self._sign is not None:
                 signed = self._sign(read_regular(temporary, limit_bytes=MAX_BYTES))
                 replace_whole(path, signed, mode=0o600, durable=False)
             else:
                 os.rename(temporary, path)
-            size = os.stat(path).st_size if self._sign or change in ("same", "refused") else assembled.size
+            size = os.stat(path).st_size if self._sign or change in ("same", *LEFT) else assembled.size
             return Delivered(uuid=identity, path=path, size=size, change=change)
         finally:
             with contextlib.suppress(FileNotFoundError):
@@ -182,6 +195,18 @@ class Delivery:
                 return _Existing(created_at, is_ours=True, is_signed=True)
         return _Existing(None, is_ours=False)
 
+    def _tells_more(self, path: Path, new: Path, existing: _Existing | None) -> bool:
+        """Say whether the vCon that is there has more objects than the new one."""
+        if existing is not None and existing.is_signed:
+            from onrecord.record.forms import open_form
+
+            payload = open_form(read_regular(path, limit_bytes=MAX_BYTES)).payload
+            value = {} if payload is None else payload.value
+            there = sum(len(value.get(name) or ()) for name in ("dialog", "events", "attachments"))
+        else:
+            there = _objects_in(path)
+        return there > _objects_in(new)
+
     def _is_same(self, path: Path, new: Path, existing: _Existing) -> bool:
         """Say whether the vCon that is there differs from the new one in `updated_at` at most."""
         if existing.is_signed != (self._sign is not None):
@@ -207,3 +232,13 @@ class Delivery:
 def _without_update(text: bytes) -> bytes:
     match = _HEAD.match(text)
     return text if match is None else text[: match.end(2)] + text[match.end() :]
+
+
+def _objects_in(path: Path) -> int:
+    """Count the objects in a vCon of an import: in a text their mark would have its quotes escaped."""
+    number, before = 0, b""
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            number += (before + piece).count(_OBJECT)
+            before = piece[-len(_OBJECT) + 1 :]
+    return number

@@ -71,10 +71,13 @@ def detect(file: NativeFile, importers: Sequence[type[Importer]]) -> Detection:
     Source: native-logs.md section 3.
     """
     hinted = sorted(importers, key=lambda importer: not importer.hints_at(file.path))
-    with file.open() as stream:
+    told = FileFindings("")
+    with file.open(told) as stream:
         head, is_whole = _head(stream)
     if head.startswith(sqlite.MAGIC):
         return _of_tables(file, hinted)
+    if not head and told.total("truncated-archive"):
+        return _unknown("nothing of the archive can be unpacked", hint="unpack it and import what is in it")
     if not head:
         return Detection(None, "the file is empty or blank", code="empty-file")
     if head.startswith(_ZIP_MAGIC):
@@ -152,15 +155,25 @@ def _of_values(head: bytes, importers: Sequence[type[Importer]], *, is_whole: bo
     """Decide by a value over several lines, or by several of them."""
     values = list(islice(read_values(io.BytesIO(head), FileFindings(""), objects=False), MAX_RECORDS))
     documents = [importer for importer in importers if "document" in importer.carriers]
-    if len(values) == 1:
-        only = values[0]
-        if not isinstance(only, Record) or not is_whole:
-            return _of_beginning(head, documents)
-        for importer in documents:
-            if importer.recognises_document(only.value):
-                return Detection(importer.format, "the whole document", carrier="document")
+    if len(values) == 1 and not (isinstance(values[0], Record) and is_whole):
+        return _of_beginning(head, documents)
     asked = [importer for importer in importers if "values" in importer.carriers]
-    return _first_decisive(values, asked, carrier="values")
+    if len(values) == 1:
+        return _of_document(values, documents) or _first_decisive(values, asked, carrier="values")
+    # Around a document may stand rubbish, or a second one behind it: it is a document all the same (R-06).
+    return _first_decisive(values, asked, carrier="values") or _of_document(values, documents)
+
+
+def _of_document(
+    values: Iterable[Record | Unreadable], importers: Iterable[type[Importer]]
+) -> Detection | None:
+    """Decide by the first value that can be read."""
+    first = next((value for value in values if isinstance(value, Record)), None)
+    if first is not None:
+        for importer in importers:
+            if importer.recognises_document(first.value):
+                return Detection(importer.format, "the whole document", carrier="document")
+    return None
 
 
 def _of_beginning(head: bytes, importers: Iterable[type[Importer]]) -> Detection | None:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from onrecord.record.logs.own_files import OWN_FILES
+
 _SUFFIXES = """
 .7z .aac .avif .bash .bat .bin .bmp .bz2 .c .cc .cfg .cjs .class .cpp .crt .cs .css .csv .dart .db-shm
 .db-wal .dll .dmg .docx .dylib .eot .exe .fish .flac .gif .go .h .heic .hpp .html .ico .ini .jar .java
@@ -76,7 +78,7 @@ class Walk:
     """Goes through paths. `side_files` are those that belong to other files, by path, met on the way.
 
     `store_of` says which format reads a folder with these names as one store; `is_side_file` whether a file is read
-    with another one; `leave_out` are folders that are not entered, the target of the import above all.
+    with another one; `target` is the folder of the vCons, in which our own files are passed by.
     """
 
     def __init__(
@@ -84,13 +86,13 @@ class Walk:
         *,
         store_of: Callable[[Path, frozenset[str]], str | None],
         is_side_file: Callable[[Path], bool],
-        leave_out: Iterable[Path] = (),
+        target: Path | None = None,
     ) -> None:
         self.passed = Passed()
         self.side_files: dict[Path, Stamp] = {}
         self._store_of = store_of
         self._is_side_file = is_side_file
-        self._left_out = {os.path.realpath(path) for path in leave_out}
+        self._target = None if target is None else os.path.realpath(target)
         self._seen: set[str] = set()
 
     def over(self, paths: Iterable[Path]) -> Iterator[Found]:
@@ -121,6 +123,8 @@ class Walk:
             except OSError as fault:
                 yield Found(path=folder, is_named=folder == top, fault=_reason(fault))
                 continue
+            if place == self._target:
+                found = [entry for entry in found if OWN_FILES.fullmatch(entry.name) is None]
             store = self._store_of(folder, frozenset(entry.name for entry in found))
             if store is not None:
                 yield Found(path=folder, is_named=folder == top, format=store, stamp=stamp_of_folder(folder))
@@ -135,7 +139,7 @@ class Walk:
                     yield from self._file(folder / entry.name, entry, f"{place}/{entry.name}")
             for name in reversed(inner):
                 below = os.path.join(place, name)
-                if name in NEVER_ENTERED or below in self._left_out:
+                if name in NEVER_ENTERED:
                     self.passed.folders += 1
                 else:
                     pending.append((folder / name, below))

@@ -5,13 +5,14 @@ Source: native-logs.md R-17, R-22, A-02, A-05.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onrecord.base.errors import OnrecordError
-from onrecord.record.logs.delivery import Delivered, Delivery
+from onrecord.base.errors import OnrecordError, StorageError, Where
+from onrecord.record.logs.delivery import LEFT, Delivered, Delivery
 from onrecord.record.logs.linking import Families, report_unlinked
 from onrecord.record.logs.planning import Group, Source
 from onrecord.record.logs.trace import Trace
@@ -21,6 +22,9 @@ from onrecord.record.vcon.memory import paused_collection
 if TYPE_CHECKING:
     from onrecord.record.logs.runs import Run
     from onrecord.record.logs.sessions import NativeSession
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Faults of a disk that is written to; reading gives none of them."""
 
 _CONVERSATION: Final = ("dialogs", "tool_calls", "tool_results", "reasoning")
 
@@ -49,7 +53,10 @@ class GroupImport:
         self._run.changed.clear()
 
     def read(self, source: Source) -> None:
-        """Read one source of the group. Whatever goes wrong costs this source only."""
+        """Read one source of the group. Whatever goes wrong costs this source only, but for a disk that is full.
+
+        Raises `StorageError` with code "vcon-unwritable".
+        """
         assert source.importer is not None
         assert source.file is not None
         source.known = None
@@ -62,10 +69,19 @@ class GroupImport:
                 source.importer(trace).read()
             trace.finish()
             source.accounting = trace.accounting()
+        except StorageError:
+            raise  # That there is no room is no fault of the log.
         except OnrecordError as error:
             code = "unreadable-file" if error.code == "unreadable-file" else "importer-failed"
             self._give_up(source, before, code, f"{error} [{error.code}]")
         except OSError as fault:
+            if fault.errno in _NO_ROOM:
+                # What is read on the way lies on disk too. That there is no room is no fault of the log.
+                raise StorageError(
+                    f"what was read cannot be kept: {fault.strerror}",
+                    code="vcon-unwritable",
+                    where=Where(file=str(self._delivery.folder)),
+                ) from fault
             self._give_up(source, before, "unreadable-file", f"cannot be read: {fault.strerror}")
         except Exception as error:
             # A fault of ours in one file of ten thousand must not cost the other ones their import.
@@ -110,9 +126,14 @@ class GroupImport:
         delivered = self._delivery.deliver(self._run, family)
         if delivered.uuid not in self.delivered or delivered.change != "same":
             self.delivered[delivered.uuid] = delivered
-        if delivered.change == "refused":
-            family[0].trace.findings.add("vcon-not-replaced", action="what is there was left as it is")
-        vcon = str(delivered.path) if self._keeps_vcons and delivered.change != "refused" else None
+        if delivered.change in LEFT:
+            told = "what is there tells more than this log: a part of it, or an older copy"
+            family[0].trace.findings.add(
+                "vcon-not-replaced",
+                message=told if delivered.change == "fuller" else None,
+                action="what is there was left as it is",
+            )
+        vcon = str(delivered.path) if self._keeps_vcons and delivered.change not in LEFT else None
         for session in family:
             self._vcon_of[session.index] = delivered.path
             if session.files:

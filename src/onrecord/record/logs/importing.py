@@ -80,6 +80,7 @@ class Import:
         format: str | None = None,
         signing: Signing | None = None,
         everything: bool = False,
+        replaces: bool = False,
         verify: bool = False,
         watcher: Watcher | None = None,
     ) -> None:
@@ -89,6 +90,7 @@ class Import:
         self._format = format
         self._signing = signing
         self._everything = everything or verify
+        self._replaces = replaces
         self._verify = verify
         self._watcher = watcher or Watcher()
         self._report = ImportReport(target=str(to) if to is not None else None)
@@ -109,7 +111,10 @@ class Import:
         with self._folder() as name:
             folder = Path(name)
             delivery = Delivery(
-                folder, now=format_date(utc_now()), sign=self._signing.sign if self._signing else None
+                folder,
+                now=format_date(utc_now()),
+                sign=self._signing.sign if self._signing else None,
+                replaces=self._replaces,
             )
             with delivery:
                 try:
@@ -225,6 +230,11 @@ class Import:
         for source in touched:
             self._parts[source.place] = part_of(source)
         self._note(group, told, vcons)
+        for source in touched:
+            # Of another group before, whose session goes on in this one.
+            known = self._next_state.sources.get(source.key)
+            if known is not None and not source.has_failed:
+                known.report = self._parts[source.place]
         if time.monotonic() > self._next_save:
             self._save()
 
@@ -304,6 +314,7 @@ def import_paths(
     format: str | None = None,
     signing: Signing | None = None,
     everything: bool = False,
+    replaces: bool = False,
     verify: bool = False,
     watcher: Watcher | None = None,
 ) -> ImportReport:
@@ -318,6 +329,7 @@ def import_paths(
         format=format,
         signing=signing,
         everything=everything,
+        replaces=replaces,
         verify=verify,
         watcher=watcher,
     ).run()

@@ -64,6 +64,10 @@ class Importer(ABC):
     """Whether sessions are only linked with others of the same folder and below, so that each folder's vCons can be
     written as soon as it is read."""
 
+    is_newest_first: ClassVar[bool] = False
+    """Whether files that were changed last are read first: what was told first stays, and in formats that rewrite their
+    entries that shall be the newest version (R-16)."""
+
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
 
@@ -95,6 +99,11 @@ class Importer(ABC):
     @classmethod
     def hints_at(cls, path: Path) -> bool:
         """Say whether a file of this name lies where the program puts its logs. Breaks ties only."""
+        return False
+
+    @classmethod
+    def comes_last(cls, path: Path) -> bool:
+        """Say whether a file repeats what others tell, so that it is read behind them."""
         return False
 
     @classmethod

@@ -23,7 +23,9 @@ class Families:
 
     def changed(self, indices: Iterable[int]) -> list[list[NativeSession]]:
         """Return the families of these sessions, by index: the root first, the others in order of appearance."""
-        told = [session for index in indices if (session := self._run.sessions[index]).first_object is not None]
+        told = [
+            session for index in indices if (session := self._run.sessions[index]).first_object is not None
+        ]
         for session in list(told):
             told += self._waiting.pop((session.format_id, session.agent_session_id), ())
         for session in told:

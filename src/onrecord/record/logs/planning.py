@@ -119,8 +119,8 @@ def plan(
 ) -> Plan:
     """Look at what lies at these paths.
 
-    `format` is what named files are taken for, and all that is looked for in folders; `target` is a folder that is not
-    entered. `numbers` gets those of files that are met for the first time.
+    `format` is what named files are taken for, and all that is looked for in folders; `target` is the folder of
+    the vCons. `numbers` gets those of files that are met for the first time.
 
     Raises `UsageError` with code "log-format-unknown".
     """
@@ -151,7 +151,7 @@ class _Planner:
         self._walk = Walk(
             store_of=self._store_of,
             is_side_file=lambda path: any(importer.is_side_file(path) for importer in asked),
-            leave_out=[] if target is None else [target],
+            target=target,
         )
 
     def plan(self) -> Plan:
@@ -230,7 +230,7 @@ class _Planner:
             source.importer = importer_for(detection.format)
         else:
             code = detection.code or "unknown-format"
-            if code == "empty-file" and source.file.compression is not None:
+            if source.file.compression is not None:
                 # An archive without text may be a damaged one: reading it says so.
                 with source.file.open(source.findings) as stream:
                     stream.read(1)
@@ -320,7 +320,9 @@ class _Planner:
             if key not in groups:
                 groups[key] = Group(key=key)
             groups[key].sources.append(source)
-        yield from groups.values()
+        for group in groups.values():
+            group.sources.sort(key=_order)
+            yield group
 
     @staticmethod
     def _add_log(source: Source, digest: Any) -> None:
@@ -351,3 +353,11 @@ class _Planner:
 
 def _key(importer: type[Importer], folder: Path) -> str:
     return f"{importer.format} {folder}"
+
+
+def _order(source: Source) -> tuple[bool, int]:
+    """Return when a source is read among those of its group; equal ones keep the order of the walk."""
+    importer = source.importer
+    assert importer is not None
+    newest_first = importer.is_newest_first and source.stamp is not None
+    return importer.comes_last(source.path), -source.stamp.mtime_ns if newest_first and source.stamp else 0

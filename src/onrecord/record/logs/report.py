@@ -89,6 +89,14 @@ class ImportReport:
         return any(finding["code"] == "importer-failed" for finding in self.findings())
 
 
+def _generation(source: Source) -> str | None:
+    """Return the version of the program that wrote a log."""
+    if source.trace is None:
+        return None
+    versions = (session.agent.cli_version for session in source.trace.sessions.values())
+    return source.trace.generation or next(filter(None, versions), None)
+
+
 def part_of(source: Source) -> dict[str, Any]:
     """Return what the report says about one source."""
     imported_as = source.importer.format if source.importer is not None and not source.has_failed else None
@@ -98,7 +106,7 @@ def part_of(source: Source) -> dict[str, Any]:
         "format": imported_as,
         "bytes": source.size,
         "sha256": _hash(source),
-        "generation": source.trace.generation if source.trace is not None else None,
+        "generation": _generation(source),
         "sessions": [_session(session, vcon) for session, vcon in source.sessions.values()],
         "accounting": source.accounting if source.accounting is not None else dict(NO_RECORDS),
         "findings": [finding.to_json() for finding in source.findings.listed()],

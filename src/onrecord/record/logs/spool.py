@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from onrecord.base.errors import StorageError
+
 DIALOG: Final = 0
 EVENT: Final = 1
 ATTACHMENT: Final = 2
@@ -186,11 +188,19 @@ class Spool:
 
     def _flush(self) -> None:
         block = memoryview(b"".join(self._pending))
+        try:
+            while block:
+                written = self._file.write(block)
+                self._flushed += written
+                block = block[written:]
+        except OSError as fault:
+            raise StorageError(
+                f"what was read cannot be kept: {fault.strerror}",
+                code="vcon-unwritable",
+                hint="make room in the folder for the vCons; it takes as much as the logs, twice",
+            ) from fault
         self._pending.clear()
         self._pending_bytes = 0
-        self._flushed += len(block)
-        while block:
-            block = block[self._file.write(block) :]
 
     def close(self) -> None:
         """Forget everything."""

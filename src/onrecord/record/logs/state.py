@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,18 +18,13 @@ from onrecord import __version__
 from onrecord.base.files import read_regular, replace_whole
 from onrecord.record.logs.folders import Stamp
 from onrecord.record.logs.interface import formats
-
-FILE_NAME: Final = ".onrecord-import.state"
-"""Name of the notes in the folder of the vCons."""
+from onrecord.record.logs.own_files import FILE_NAME, UUID
 
 MAX_BYTES: Final = 1 << 30
 """Largest notes that are read."""
 
 MAX_NUMBER: Final = 1 << 31
 """Number that no file reaches."""
-
-UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""A UUID as vCons carry it, and as their files are called."""
 
 _VERSION: Final = 1
 
@@ -162,14 +156,15 @@ def _require_report(report: Mapping[str, Any]) -> None:
     _require(type(report["file"]) is str and report["format"] in formats())
     _require(type(report["bytes"]) is int and type(report["sha256"]) is str)
     account = report["accounting"]
-    _require(all(type(account[name]) is int for name in ("records", "mapped", "duplicates", "reported")))
+    records, *fates = (account[name] for name in ("records", "mapped", "duplicates", "reported"))
+    _require(all(type(count) is int and count >= 0 for count in (records, *fates)) and records == sum(fates))
     _require(all(type(count) is int for count in account["of_duplicates"].values()))
     for session in report["sessions"]:
         _require(type(session["agent_session_id"]) is str)
         _require(all(type(count) is int for count in session["counts"].values()))
         _require(all(type(count) is int for count in session["usage"].values()))
         _require(session["start"] is None or type(session["start"]) is str)
-        _require(session["vcon"] is None or type(session["vcon"]) is str)
+        _require(all(session[name] is None or type(session[name]) is str for name in ("vcon", "parent")))
     for finding in report["findings"]:
         _require(all(type(finding[name]) is str for name in ("code", "file", "message", "action")))
         _require(finding["severity"] in ("error", "warning", "info") and type(finding["count"]) is int)
