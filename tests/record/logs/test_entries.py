@@ -78,6 +78,36 @@ class TestParents:
         assert ("parent_id" in dialog, dialog["onrecord"]["parent"]) == (False, "gone")
         assert imported.codes()["dangling-parent"] == 1
 
+    def test_further_object(self, tmp_path):
+        """An id that we made for a further object is nobody's parent, whatever a log says."""
+        log = lines(
+            line(1, ["text", "a"], ["text", "b"], parent="e1#1"),
+            line(2, ["text", "c"], parent="e1#1"),
+        )
+        imported = import_scripted(tmp_path, log)
+        found = objects(imported.vcon)
+        assert [found[name].get("parent_id") for name in ("e1", "e1#1", "e2")] == [None, "e1", None]
+        assert [found[name]["onrecord"]["parent"] for name in ("e1", "e2")] == ["e1#1", "e1#1"]
+        assert imported.codes()["dangling-parent"] == 2
+
+    def test_pictures_alone(self, tmp_path):
+        """An entry of pictures alone can be a parent; one with a text needs no event for that."""
+        log = lines(
+            line(1, ["picture", "image/png", "AAAA"], ["text", "a"]),
+            line(2, ["picture", "image/png", "AAAA"], parent="e1"),
+            line(3, ["text", "b"], parent="e2"),
+            line(4, ["picture", "image/png", "AAAA"], parent="e3"),
+        )
+        imported = import_scripted(tmp_path, log)
+        found = objects(imported.vcon)
+        assert {name: item.get("parent_id") for name, item in found.items()} == {
+            "e1": None,
+            "e3": "e2",
+            "e2": "e1",
+            "e4": "e3",
+        }
+        assert "dangling-parent" not in imported.codes()
+
     def test_other_session(self, tmp_path):
         """An entry of another session is no parent."""
         log = lines(line(1, ["text", "a"]), line(2, ["text", "b"], parent="e1", session="s2"))
@@ -127,6 +157,15 @@ class TestTimes:
         assert "time" not in found["e5"]["onrecord"]
         assert imported.codes() == {"time-derived": 2, "time-missing": 1, "model-unknown": 1}
 
+    @pytest.mark.parametrize("time", ["yesterday", 5, True, {"a": "2026"}, ["2026-07-01T10:00:00Z"]])
+    def test_nonsense(self, tmp_path, time):
+        """What is no time is kept in `rest`, and a time is derived."""
+        imported = import_scripted(
+            tmp_path, lines(line(1, ["text", "a"]), {"time": time, "do": [["text", "b"]]})
+        )
+        assert imported.vcon["dialog"][1]["onrecord"]["rest"] == {"time": time}
+        assert imported.codes()["time-missing"] == 1
+
     def test_name(self, tmp_path):
         """A log without any time has the one in its name."""
         log = lines({"do": [["text", "a"]]})
@@ -165,6 +204,12 @@ class TestTimes:
         assert imported.codes()["out-of-order"] == 1
         assert [dialog["body"] for dialog in imported.vcon["dialog"]] == ["a", "b", "c"]
 
+    def test_borrowed_start(self, tmp_path):
+        """A session without a time of its own begins when the record before it was written."""
+        log = lines(line(3, ["text", "a"]), {"session": "s2", "do": [["text", "b"]]})
+        other = import_scripted(tmp_path, log).vcons[1]
+        assert (other["sessions"][0]["start"], other["sessions"][0]["duration"]) == (T.format(3), 0)
+
     def test_native_form(self, tmp_path):
         """An offset that the UTC form does not tell stays in `rest`."""
         imported = import_scripted(
@@ -194,6 +239,11 @@ class TestPairs:
         kinds = [event["type"] for event in imported.vcon["events"]]
         assert kinds.count("tool-call") == 3
         assert kinds.count("tool-result") == 3
+
+    def test_no_call_id(self, tmp_path):
+        """A call and a result without an id belong to nothing, and both are counted."""
+        codes = import_scripted(tmp_path, lines(line(1, ["call", "Read", {}], ["result", "x"]))).codes()
+        assert (codes["call-without-result"], codes["result-without-call"]) == (1, 1)
 
     def test_status(self, tmp_path):
         """`is_error` stands beside the status "error" only (D-LOG-17)."""
@@ -346,6 +396,36 @@ class TestMembers:
         assert redacted.vcon["dialog"][0]["body"] == "use [credential replaced: aws-key-id]"
         assert redacted.vcon["events"][0]["input"] == {"password": "[credential replaced: password]"}
         assert "credential-found" not in redacted.codes()
+        assert redacted.codes()["credential-replaced"] == 2
+
+    def test_credentials_around(self, tmp_path):
+        """Credentials in what stands around the objects are reported and replaced as well."""
+        secret = "AKIAABCDEFGHIJKLMNOP"
+        log = lines(line(1, ["text", "a"], ["text", "b", f"agent {secret}"], model=f"model {secret}"))
+        imported = import_scripted(tmp_path, log)
+        assert {finding.pointer for finding in imported.findings if finding.code == "credential-found"} == {
+            "/parties/1/agent_meta/model_id",
+            "/parties/1/agent_meta/models/0",
+            "/parties/2/name",
+        }
+        redacted = import_scripted(tmp_path, log, options=Options(redact=True)).vcon
+        assert secret not in str(redacted)
+        ids = lines(
+            line(1, ["call", f"tool {secret}", {}, secret], id=secret),
+            line(2, ["result", "x", secret], ["event", secret], ["reasoning", "", secret], parent=secret),
+            line(
+                3,
+                ["call", "b", {}, secret.replace("A", "B", 1)],
+                id=secret[:-1] + "X",
+                parent=secret[:-1] + "Y",
+            ),
+        )
+        told = import_scripted(tmp_path, ids, options=Options(redact=True)).vcon
+        assert secret[:-1] not in str(told)
+        assert told["events"][1]["parent_id"] == told["events"][0]["entry_id"]
+        assert told["events"][1]["call_id"] == told["events"][0]["call_id"]
+        assert len({event["entry_id"] for event in told["events"]}) == len(told["events"])
+        assert redacted["uuid"] == imported.vcon["uuid"]
 
 
 VALUES = st.recursive(

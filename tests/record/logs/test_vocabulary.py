@@ -12,7 +12,7 @@ from onrecord.record.logs import catalogue, event_types
 from onrecord.record.logs.catalogue import CATALOGUE
 from onrecord.record.logs.inference import PROVIDERS, provider_of
 
-ADDED = {"importer-failed", "file-twin", "vcon-not-replaced", "content-not-found"}
+ADDED = {"credential-replaced", "importer-failed", "file-twin", "vcon-not-replaced", "content-not-found"}
 """Codes that the specification's table does not have."""
 
 

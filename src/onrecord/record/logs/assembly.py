@@ -18,8 +18,9 @@ import orjson
 
 from onrecord import __version__
 from onrecord.base.namespaces import AI_AGENT_EXTENSION, NS
-from onrecord.record.credentials import Hit
+from onrecord.record.credentials import Hit, find, replace
 from onrecord.record.logs.credential_search import CredentialSearch
+from onrecord.record.logs.findings import FileFindings
 from onrecord.record.logs.runs import Run
 from onrecord.record.logs.sessions import AGENT, PARENT, USER, NativeSession
 from onrecord.record.logs.spool import ATTACHMENT, DIALOG, EVENT
@@ -28,6 +29,9 @@ UNKNOWN: Final = "unknown"
 """What stands in REQUIRED members that the log does not tell (D-LOG-19)."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_IDS: Final = ("entry_id", "parent_id", "call_id")
+"""Members of objects by which others name them."""
+
 _WRITE_BYTES: Final = 1 << 19
 
 
@@ -115,7 +119,7 @@ class _Assembly:
         self._index()
         members["parties"] = self._parties()
         members["sessions"] = [self._session(number) for number in range(len(self._family))]
-        self._write(orjson.dumps(members)[:-1])
+        self._write(orjson.dumps(self._searched(members))[:-1])
         tails = self._tails()
         counts = self._kinds
         if counts[DIALOG]:
@@ -243,6 +247,19 @@ class _Assembly:
             tails.append(tail)
         return tails
 
+    def _searched(self, members: dict[str, Any]) -> dict[str, Any]:
+        """Report the credentials in what stands around the objects, or replace them."""
+        findings = self._family[0].trace.findings
+        if self._run.options.redact:
+            named = {
+                name: members.pop(name) for name in ("uuid", "created_at", "updated_at") if name in members
+            }
+            members, _ = replace(members)
+            return named | members
+        for hit in find(members):
+            self._report(findings, None, hit)
+        return members
+
     # -- the objects
 
     def _write_objects(self, name: str, kind: int, tails: list[dict[int, bytes]]) -> None:
@@ -264,18 +281,26 @@ class _Assembly:
             elif kind == DIALOG:
                 tail = tails[session][speakers[number]]
             else:
-                tail = b',"party":0'
+                tail = self._contributor(session, speakers[number])
                 if number in self._dialog_of:
                     tail += b',"dialog":%d' % self._dialog_of[number]
             if number in parents:
                 tail += b',"parent_id":' + parents[number]
             text = b"".join((head, tail, b',"onrecord":{', ext, b"}"))
-            look_at(number, prefix + str(index), b"{" + text + b"}")
+            if self._run.options.redact and kind != ATTACHMENT:
+                text = _redacted(text)
+            if kind != ATTACHMENT:  # base64 holds no text, and looks like a key now and then
+                look_at(number, prefix + str(index), b"{" + text + b"}")
             write(start)
             write(text)
             start = b"},{"
             index += 1
         write(b"}]")
+
+    def _contributor(self, session: int, speaker: int) -> bytes:
+        """Return the party of an attachment: who gave it."""
+        party = session + 1 if speaker == AGENT else self._counterpart(session) if speaker == PARENT else 0
+        return b',"party":%d' % party
 
     def _spawned(self) -> dict[int, bytes]:
         """Return the parent of the first object of each child session whose spawning call is known."""
@@ -293,9 +318,13 @@ class _Assembly:
 
     def _found(self, number: int, hit: Hit) -> None:
         session = self._run.sessions[self._run.spool.sessions[number]]
-        session.trace.findings.add(
+        self._report(session.trace.findings, self._run.spool.entries[number], hit)
+
+    @staticmethod
+    def _report(findings: FileFindings, record: int | None, hit: Hit) -> None:
+        findings.add(
             "credential-found",
-            record=self._run.spool.entries[number],
+            record=record,
             pointer=hit.pointer,
             message=f"a credential of the kind {hit.pattern}",
             action="kept as it is; --redact replaces it",
@@ -315,6 +344,22 @@ class _Assembly:
         self._pending_bytes = 0
         while block:
             block = block[self._file.write(block) :]
+
+
+def _redacted(text: bytes) -> bytes:
+    """Replace the credentials that are left in an object: in names, ids and counts.
+
+    Ids stay apart: what is written in place of one ends with a part of its hash.
+    """
+    members = orjson.loads(b"{" + text + b"}")
+    clean, count = replace(members)
+    if not count:
+        return text
+    for name in _IDS:
+        if clean.get(name) != members.get(name):
+            digest = hashlib.sha256(members[name].encode("utf-8")).hexdigest()
+            clean[name] = f"{clean[name]} {digest[:12]}"
+    return orjson.dumps(clean)[1:-1]
 
 
 def _caller(root: NativeSession) -> dict[str, Any]:

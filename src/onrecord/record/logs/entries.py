@@ -77,6 +77,8 @@ class Entry:
     ) -> None:
         self.session = session
         self.trace = session.trace
+        if self.trace.unanchored is not None:
+            self.trace.anchor()
         self.record = record
         self._id = id if type(id) is str and id else f"L{record.number}"
         self._parent = parent if type(parent) is str and parent else None
@@ -148,9 +150,9 @@ class Entry:
         """Write a tool-call. One without a name becomes a `block/tool_use` event: its name is not made up."""
         if type(name) is not str or not name:
             self.trace.findings.add("odd-shape", record=self.record.number, action="kept as block/tool_use")
-            return self.event(
-                "block/tool_use", {"name": name, "input": input, "id": call_id}, block=block, rest=rest
-            )
+            told = {"name": name, "input": input, "id": call_id}
+            data = {member: value for member, value in told.items() if value is not None}
+            return self.event("block/tool_use", data, block=block, rest=rest, time=time)
         members: dict[str, Any] = {"type": "tool-call", "tool_name": name, "input": self.trace.shown(input)}
         if input is None:
             members["input"], rest = _NOTHING, {**(rest or {}), "input": None}
@@ -164,7 +166,7 @@ class Entry:
             if session.calls.setdefault(hash(key), number) != number:
                 self.trace.findings.add("duplicate-call", record=self.record.number, action="kept as it is")
         else:
-            self.trace.findings.count("call-without-result", action="kept open; the call has no id")
+            self.trace.findings.count("call-without-result", action="kept open")
         return number
 
     def result(
@@ -193,6 +195,8 @@ class Entry:
             if mark in session.results:
                 self.trace.findings.add("duplicate-result", record=self.record.number, action="kept as it is")
             session.results.add(mark)
+        else:
+            self.trace.findings.count("result-without-call", action="kept as it is")
         if status:
             members["status"] = status
             if status == "error":
@@ -245,6 +249,7 @@ class Entry:
 
     def system_prompt(self, text: str, role: str, **options: Any) -> int:
         """Write a system-prompt event; the same text again in the session is told by its hash (D-LOG-06)."""
+        text = self.trace.shown(text)
         raw = text.encode("utf-8")
         digest = hashlib.sha256(raw)
         data: dict[str, Any] = {"role": role}
@@ -280,19 +285,29 @@ class Entry:
         if isinstance(response_id, str) and response_id:
             data["response_id"] = response_id
         members = to_token_usage(usage, None)
-        if members is not None:
+        if members is not None and (counted or scope != "response"):  # else readers would count it again
             data["usage"] = members
         data["native"] = native
         if counted:
             self.session.add_usage(scope, usage)
+        else:
+            self.session.report_invalid(usage)
         return self.event(event_types.TOKEN_COUNT, data, **options)
 
     def attachment(
-        self, mediatype: str, body: str, *, block: int = 0, rest: Mapping[str, Any] | None = None
+        self,
+        mediatype: str,
+        body: str,
+        *,
+        by: int = USER,
+        block: int = 0,
+        rest: Mapping[str, Any] | None = None,
     ) -> int:
         """Write an Attachment Object with a base64url body; it belongs to the entry's first text (D-LOG-14)."""
+        if self.first_id is None:
+            self.trace.unanchored = self
         members = {"mediatype": mediatype, "encoding": "base64url", "body": body}
-        return self._put(ATTACHMENT, members, USER, block, None, NO_TIME, rest, (), None, None)
+        return self._put(ATTACHMENT, members, by, block, None, NO_TIME, rest, (), None, None)
 
     # -- the writing
 
@@ -313,8 +328,10 @@ class Entry:
         node = waits_for = -1
         ext: dict[str, Any] = {"src": [trace.file_number, record.number, block]}
         when, derived = self._time, self._derived
+        lost_time = None
         if time is not NO_TIME:
-            when, derived = trace.block_time(session, time, when, derived)
+            when, derived, is_lost = trace.block_time(session, record, time, (when, derived))
+            lost_time = time if is_lost else None
         if when is not None:
             members["start" if kind != EVENT else "time"] = when
             if derived is not None:
@@ -335,14 +352,18 @@ class Entry:
                         )
             else:
                 self._count += 1
-                members["entry_id"], node = session.tree.register(id or f"{self._id}#{self._count}")
+                members["entry_id"], node = session.tree.register(
+                    id or f"{self._id}#{self._count}", is_further=True
+                )
                 members["parent_id"] = self.first_id
         numbers = [] if self._is_beside else record.numbers
-        if rest or numbers or self._native_time is not None:
+        if rest or numbers or self._native_time is not None or lost_time is not None:
             if trace.run.options.with_rest:
                 kept = dict(trace.shown(rest)) if rest else {}
+                if lost_time is not None:
+                    kept.setdefault("time", lost_time)
                 if self._native_time is not None:
-                    kept.setdefault("time", self._native_time)
+                    kept.setdefault("record_time" if lost_time is not None else "time", self._native_time)
                     self._native_time = None
                 if numbers:
                     kept["numbers"] = numbers

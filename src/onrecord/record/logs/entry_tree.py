@@ -34,6 +34,7 @@ class EntryTree:
         self._above = array("i")
         self._firsts = array("q")
         self._waiting: dict[int, list[tuple[int, str, int]]] = {}
+        self._further = array("B")
 
     def __len__(self) -> int:
         return len(self._firsts)
@@ -41,7 +42,7 @@ class EntryTree:
     def find(self, id: str) -> int | None:
         """Return the number of an entry by its native id, None if it has no objects."""
         node = self._nodes.get(hash(id))
-        return node if node is not None and self._firsts[node] >= 0 else None
+        return node if node is not None and self._firsts[node] >= 0 and not self._further[node] else None
 
     def above(self, node: int) -> int:
         """Return the number of the entry above, -1 for a root."""
@@ -52,8 +53,11 @@ class EntryTree:
         number = self._firsts[node]
         return None if number < 0 else number
 
-    def register(self, id: str) -> tuple[str, int]:
-        """Enter an entry that is being written; return its unique id and its number."""
+    def register(self, id: str, *, is_further: bool = False) -> tuple[str, int]:
+        """Enter an entry that is being written; return its unique id and its number.
+
+        `is_further` is for ids that we make for further objects of a record: they are unique, and nobody's parent.
+        """
         text = id
         while True:
             key = hash(text)
@@ -66,6 +70,7 @@ class EntryTree:
             taken = self._copies[hash(id)] = self._copies.get(hash(id), 1) + 1
             text = f"{id}~{taken}"
         self._firsts[node] = _COMING
+        self._further[node] = is_further
         return text, node
 
     def link(self, own: int, parent: str) -> Link:
@@ -73,6 +78,8 @@ class EntryTree:
         above = self._nodes.get(hash(parent))
         if above is None:
             above = self._new_node(hash(parent))
+        elif self._further[above]:
+            return Link(waits_for=above)
         elif self._topmost(above) == own:
             return Link(closes_circle=True)
         self._top[own] = above
@@ -82,6 +89,8 @@ class EntryTree:
     def settle(self, node: int, number: int, text: str) -> None:
         """Note the first object of an entry, and tell those that wait for it as their parent."""
         self._firsts[node] = number
+        if self._further[node]:
+            return
         for child, _, _ in self._waiting.pop(node, ()):
             self._spool.late(child, {"parent_id": text})
 
@@ -116,6 +125,7 @@ class EntryTree:
         self._top.append(node)
         self._above.append(-1)
         self._firsts.append(-1)
+        self._further.append(False)
         return node
 
     def _topmost(self, node: int) -> int:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from onrecord.record.logs.sessions import Entry
+from onrecord.record.logs.sessions import AGENT, USER, Entry
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
 _MEDIATYPE: Final = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}", re.ASCII)
@@ -66,18 +66,19 @@ def attach(
     block: int = 0,
     native: Mapping[str, Any],
     rest: Mapping[str, Any] | None = None,
+    by: int = USER,
 ) -> int:
-    """Write content that a user gave: an Attachment Object; or what `--media` asks for instead.
+    """Write content that somebody gave (`by`, a speaker): an Attachment Object; or what `--media` asks for instead.
 
     `native` is the native block, which stays in place with `--media=inline`; `rest` are its members without a home.
     """
     choice = entry.trace.run.options.media
     if choice == "inline":
-        return entry.event(f"block/{native.get('type', 'media')}", dict(native), block=block)
+        return entry.event(f"block/{native.get('type', 'media')}", dict(native), block=block, rest=rest)
     if choice == "hash":
         entry.trace.findings.add("media-omitted", record=entry.record.number, action="size and SHA-256 kept")
         return entry.event("block/media", {"media": [found.told("")]}, block=block, rest=rest)
-    return entry.attachment(found.mediatype, found.body, block=block, rest=rest)
+    return entry.attachment(found.mediatype, found.body, by=by, block=block, rest=rest)
 
 
 def in_output(entry: Entry, output: Any) -> tuple[Any, list[dict[str, Any]]]:
@@ -103,7 +104,7 @@ def in_output(entry: Entry, output: Any) -> tuple[Any, list[dict[str, Any]]]:
         told.append(found.told(pointer))
         if choice in ("hash", "attach"):
             if choice == "attach":
-                entry.attachment(found.mediatype, found.body, block=index)
+                entry.attachment(found.mediatype, found.body, by=AGENT, block=index)
             else:
                 entry.trace.findings.add(
                     "media-omitted", record=entry.record.number, action="size and SHA-256 kept"

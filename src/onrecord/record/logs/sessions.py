@@ -62,6 +62,8 @@ class NativeSession:
         self._is_model_reported = False
         self.first: tuple[int, str] | None = None
         self.last: tuple[int, str] | None = None
+        self.borrowed: tuple[int, str] | None = None
+        """First time of another session's that stands in for one of this session's."""
         self.counts = dict.fromkeys(
             (
                 "dialogs",
@@ -209,11 +211,15 @@ class NativeSession:
 
     def add_usage(self, scope: Scope, usage: Usage) -> None:
         """Count a usage in the report, without an object."""
+        self.report_invalid(usage)
+        self.usage.setdefault(scope, UsageSums()).add(usage)
+
+    def report_invalid(self, usage: Usage) -> None:
+        """Report the members of a usage that are no counts."""
         for name in usage.invalid:
             self.trace.findings.add(
                 "usage-invalid", name=name[:64], action="member left out; native value kept"
             )
-        self.usage.setdefault(scope, UsageSums()).add(usage)
 
     def usage_totals(self) -> tuple[dict[str, int], str | None]:
         """Return the usage of the report and its source: responses, else turns, else session totals, never a mix."""
@@ -240,6 +246,8 @@ class NativeSession:
     def finish(self) -> None:
         """Report what stayed open: parents that never came, calls without results and results without calls."""
         findings, spool = self.trace.findings, self.trace.run.spool
+        if self.first is None:
+            self.first = self.last = self.borrowed
         for number, parent, record in self.tree.left_waiting():
             spool.late(number, None, {"parent": parent})
             findings.add("dangling-parent", record=record, action="kept in onrecord.parent")

@@ -22,6 +22,7 @@ from onrecord.record.logs.sessions import NO_TIME, NativeSession
 from onrecord.record.logs.times import Time, Times, from_file_name, from_ns
 
 if TYPE_CHECKING:
+    from onrecord.record.logs.entries import Entry
     from onrecord.record.logs.interface import Importer
     from onrecord.record.logs.reading.opening import NativeFile
     from onrecord.record.logs.runs import Run
@@ -76,7 +77,10 @@ class Trace:
         self._last: tuple[int, str] | None = None
         self._derived = 0
         self._unplaced: list[Unreadable] = []
+        self.unanchored: Entry | None = None
+        """Entry of which there are attachments only, so far: nothing in it can be a parent."""
         self._is_redacting = run.options.redact
+        self._replaced = 0
 
     # -- records
 
@@ -133,6 +137,12 @@ class Trace:
             "head": record.head,
         }
         session.entry(place).event(event_types.UNREADABLE_RECORD, data)
+
+    def anchor(self) -> None:
+        """Give an entry of attachments alone an event, so that others can hang below it."""
+        entry, self.unanchored = self.unanchored, None
+        if entry is not None and entry.first_id is None:
+            entry.event(event_types.META, {"attachments": True})
 
     # -- fates
 
@@ -220,6 +230,7 @@ class Trace:
         self, session: NativeSession, record: Record, native: Any, time_from: str | None
     ) -> tuple[str | None, str | None, bool]:
         """Return the time of an entry, how it was derived, and whether its native form says more (D-LOG-04, R-14)."""
+        is_lost = False
         if native is not NO_TIME:
             read = self._times.read(native, is_text_format=self.importer.has_text_times)
             if read is not None:
@@ -235,20 +246,28 @@ class Trace:
                     session.saw_time(read.ns, read.text)
                 return read.text, time_from, read.lost
             self.findings.add("time-missing", record=record.number, action="derived")
+            is_lost = native is not None and native != ""
         self.findings.count("time-derived", record=record.number)
         if self._last is not None:
-            return self._last[1], "previous", False
-        return None, None, False
+            if session.borrowed is None:
+                session.borrowed = self._last
+            return self._last[1], "previous", is_lost
+        return None, None, is_lost
 
     def block_time(
-        self, session: NativeSession, native: Any, otherwise: str | None, derived: str | None
-    ) -> tuple[str | None, str | None]:
-        """Return the time of a block that has its own, or that of its entry."""
+        self, session: NativeSession, record: Record, native: Any, otherwise: tuple[str | None, str | None]
+    ) -> tuple[str | None, str | None, bool]:
+        """Return the time of a block that has its own, or that of its entry, and whether its native form says more."""
         read = self._times.read(native, is_text_format=self.importer.has_text_times)
         if read is None:
-            return otherwise, derived
+            is_lost = native is not None and native != ""
+            if is_lost:
+                self.findings.add("time-missing", record=record.number, action="that of the record written")
+            return *otherwise, is_lost
+        if read.note is not None:
+            self.findings.add(read.note, record=record.number, action="read as UTC")
         session.saw_time(read.ns, read.text)
-        return read.text, None
+        return read.text, None, read.lost
 
     def _saw(self, session: NativeSession, ns: int, text: str) -> None:
         self._last = (ns, text)
@@ -267,6 +286,9 @@ class Trace:
 
     def finish(self) -> None:
         """Give what has no time yet one, place what could not be placed, and close the source's findings."""
+        self.anchor()
+        if self._replaced:
+            self.findings.count("credential-replaced", self._replaced)
         if self._unplaced:
             session = self.session(self.path.name or "log")
             for record in self._unplaced:
@@ -294,4 +316,8 @@ class Trace:
 
     def shown(self, value: Any) -> Any:
         """Return a value as it is written: with `--redact` its credentials are replaced visibly (D-LOG-13)."""
-        return replace_credentials(value)[0] if self._is_redacting else value
+        if not self._is_redacting:
+            return value
+        clean, count = replace_credentials(value)
+        self._replaced += count
+        return clean
