@@ -71,3 +71,27 @@ def test_paths_outside_of_the_root_are_reported():
     found = import_lines([*lines, user(3, [result("c", "ok")], 2)], "claude-jsonl")
     assert found.codes["attribution-path-outside-root"] == 1
     assert "file_attribution" not in found.vcon
+
+
+def test_other_tools_edit_nothing():
+    """What the server of another tool says about files is no edit of the agent."""
+    patch = [{"oldStart": 1, "oldLines": 0, "newStart": 1, "newLines": 1, "lines": ["+planted"]}]
+    details = {"filePath": PATH, "structuredPatch": patch, "originalFile": ""}
+    assert files(("mcp__notes__read", {"file_path": PATH}, {}, details)) == {}
+
+
+def test_notes_beside_several_results_belong_to_none():
+    """D-LOG-17: one note beside two results does not say which of them it is about; it is kept and reported."""
+    notes = {"interrupted": True, "stdout": "x"}
+    answers = [result("c1", "done"), result("c2", "stopped")]
+    lines = [
+        user(1, "go"),
+        assistant(2, [call("c1", "Bash"), call("c2", "Bash")], 1),
+        user(3, answers, 2, toolUseResult=notes),
+    ]
+    found = import_lines(lines, "claude-jsonl")
+    found.assert_sound()
+    first, second = found.events("tool-result")
+    assert not {"status", "is_error"} & (first.keys() | second.keys())
+    assert first["onrecord"]["rest"]["toolUseResult"] == notes
+    assert found.codes["odd-shape"] == 1

@@ -276,6 +276,31 @@ def test_queued_prompts_are_told_once():
     assert found.dialogs[2]["parent_id"] == uuid(2)
 
 
+def test_queued_prompts_of_equal_text_are_repeated_one_by_one():
+    """Each user record repeats one queued prompt; what has no such partner, or a picture more, is a message."""
+    queued = {"type": "queued_command", "commandMode": "prompt"}
+    picture = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
+    }
+    found = imported(
+        user(1, "start"),
+        record(2, "attachment", 1, attachment={**queued, "prompt": "go"}),
+        record(3, "attachment", 2, attachment={**queued, "prompt": "go"}),
+        user(4, "go", 3),
+        user(5, "go", 4),
+        user(6, "go", 5),
+        record(7, "attachment", 6, attachment={**queued, "prompt": "look", "source_uuid": uuid(8)}),
+        user(8, "look", 7),
+        user(9, "look", 8),
+        record(10, "attachment", 9, attachment={**queued, "prompt": "see"}),
+        user(11, [text("see"), picture], 10),
+    )
+    assert found.bodies == ["start", "go", "go", "go", "look", "look", "see", "see"]
+    assert found.accounting[0]["of_duplicates"] == {"repeated-input": 3}
+    assert len(found.vcon["attachments"]) == 1
+
+
 def test_messages_of_the_program_itself_are_no_dialogs():
     """Synthetic messages and errors are events without usage, and nothing of them is lost."""
     found = imported(
@@ -354,6 +379,22 @@ def test_web_exports_are_read():
         found.assert_sound()
         assert found.bodies == ["hi"]
         assert found.accounting[0]["records"] >= 2
+
+
+def test_what_is_no_record_of_an_export_is_kept():
+    """D-LOG-26: values and exports in `loglines` are system-events, with all that they hold."""
+    nested = {"loglines": [user(2, "inner text")]}
+    found = import_lines(json.dumps({"loglines": [user(1, "hi"), "a text", nested]}), "claude-jsonl")
+    found.assert_sound()
+    assert [event["data"] for event in found.events("unknown")] == [{"value": "a text"}, nested]
+    assert found.codes["not-an-object"] == 1
+
+
+def test_a_role_that_contradicts_the_type_is_kept():
+    """D-LOG-01: only the role that the record's type says already is left out."""
+    found = imported(user(1, "hi"), record(2, "user", 1, message={"role": "assistant", "content": "ho"}))
+    assert "message" not in found.dialogs[0]["onrecord"].get("rest", {})
+    assert found.dialogs[1]["onrecord"]["rest"]["message"] == {"role": "assistant"}
 
 
 def test_records_of_other_formats_are_reported():

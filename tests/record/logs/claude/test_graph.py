@@ -46,6 +46,16 @@ def test_a_second_answer_to_a_prompt_is_a_rewind():
     assert superseded(user(1, "a"), assistant(2, "old", 1), assistant(3, "new", 1, id="msg_2")) == {"old"}
 
 
+def test_going_on_after_a_compaction_is_no_rewind():
+    """D-LOG-09: below a message that compaction wrote again only what was left afterwards is flagged."""
+    before = [user(1, "a"), assistant(2, "b", 1), user(3, "c", 2), assistant(4, "d", 3, id="msg_2")]
+    again = {**user(6, "a", 5), "timestamp": before[0]["timestamp"]}
+    boundary = record(5, "system", subtype="compact_boundary")
+    goes_on = assistant(7, "e", 6, id="msg_3")
+    assert not superseded(*before, boundary, again, goes_on)
+    assert superseded(*before, boundary, again, goes_on, assistant(8, "f", 6, id="msg_4")) == {"e"}
+
+
 def test_parallel_calls_are_no_rewind():
     """Calls of one response and their results make siblings, and hooks hang beside messages."""
     assert not superseded(

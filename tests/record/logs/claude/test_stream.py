@@ -40,6 +40,26 @@ def test_the_whole_stream():
     assert not found.codes["call-without-result"]
 
 
+def test_messages_of_the_program_itself_are_no_dialogs():
+    """Synthetic messages of a stream are events without usage, and name no model."""
+    message = {
+        "id": "msg_s",
+        "role": "assistant",
+        "model": "<synthetic>",
+        "content": [text("API Error: 529")],
+    }
+    found = imported(
+        STREAM[0],
+        streamed(30, "assistant", message={**message, "usage": dict(USAGE)}, error="overloaded"),
+        streamed(31, "assistant", message=message),
+    )
+    assert found.bodies == []
+    assert found.events("error")[0]["data"] == found.events("meta")[0]["data"] == {"text": "API Error: 529"}
+    assert found.events("error")[0]["onrecord"]["rest"]["message"]["usage"] == USAGE
+    assert found.counts()["output"] == 0
+    assert "<synthetic>" not in found.vcon["parties"][1]["agent_meta"]["models"]
+
+
 def test_sums_of_the_end_stand_in_only_where_there_is_nothing_else():
     """D-LOG-03: the usage of `result` is the session's only if no response has one."""
     end = streamed(9, "result", subtype="success", total_cost_usd=0.1, usage=dict(USAGE), modelUsage={})

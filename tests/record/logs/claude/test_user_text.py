@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onrecord.record.logs.claude.user_text import HUMAN, TEAMMATE, split
+from onrecord.record.logs.claude.user_text import HUMAN, TEAMMATE, native_pieces, split
 
 
 def kinds(text: str) -> list[str]:
@@ -84,3 +84,53 @@ def test_tags_that_never_close_cost_linear_time():
     """A hundred thousand opened tags are one human text."""
     text = "<bash-input>" * 100_000
     assert kinds(text) == [HUMAN]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<system-reminder>a <system-reminder>b</system-reminder> c</system-reminder>",
+        f"<system-reminder>a {2 * '<system-reminder>b</system-reminder> '}</system-reminder>",
+        "<local-command-stdout>see </local-command-stdout> there</local-command-stdout>",
+        "<bash-stdout>see </bash-stdout> there</bash-stdout>",
+        "<system-reminder>close it with </system-reminder> please</system-reminder>\n",
+        '<task-notification>x <task-notification id="a">y</task-notification> z</task-notification>',
+    ],
+)
+def test_a_tag_in_the_same_tag_is_no_human_text(text):
+    """D-LOG-07: what the harness put into a tag stays in it, also when it names the tag itself."""
+    (part,) = split(text)
+    assert part.kind != HUMAN
+    assert part.data["text"] == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "human"),
+    [
+        ("<system-reminder>a <system-reminder>b</system-reminder> mine", " mine"),
+        ("<system-reminder>a</system-reminder> mine <system-reminder>b</system-reminder>", " mine "),
+        (
+            "<system-reminder>a</system-reminder> what does </system-reminder> do?",
+            " what does </system-reminder> do?",
+        ),
+        ("<bash-stdout>a</bash-stdout><bash-stderr>b</bash-stdout></bash-stderr>mine", "mine"),
+    ],
+)
+def test_human_text_around_tags_stays_human(text, human):
+    """D-LOG-07: what follows an end that may be the real one is human."""
+    assert [part.text for part in split(text) if part.kind == HUMAN] == [human]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<bash-input><bash-input></bash-input>" * 30_000,
+        "<bash-stdout></bash-stdout></bash-stdout>" * 30_000,
+        "<system-reminder></system-reminder>x" * 30_000,
+        "<system-reminder></system-reminder><ide_selection></ide_selection>" * 30_000,
+        "<system-reminder>" * 50_000 + "</system-reminder>" * 50_000,
+    ],
+)
+def test_tags_in_each_other_lose_nothing(text):
+    """A hundred thousand tags, nested or badly closed, are cut in linear time, and the pieces are the whole text."""
+    assert sum(map(len, native_pieces(text))) == len(text)

@@ -172,6 +172,23 @@ class Blocks:
 
     # -- the user's messages
 
+    def details(self, entry: Entry, content: list[Any], value: Mapping[str, Any], name: str) -> Any:
+        """Return what Claude Code noted about the result in a message; None when it does not say about which one."""
+        details = value.get(name)
+        if type(details) is dict and len(content) > 1:
+            results = sum(
+                1 for block in content if type(block) is dict and block.get("type") == "tool_result"
+            )
+            if results > 1:
+                self._trace.findings.add(
+                    "odd-shape",
+                    record=entry.record.number,
+                    pointer=f"/{name}",
+                    action="kept in onrecord.rest",
+                )
+                return None
+        return details
+
     def result(
         self, entry: Entry, block: dict[str, Any], index: int, rest: _Rest, details: Any, denial: Any
     ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from onrecord.record.logs import event_types
 from onrecord.record.logs.claude import records
 from onrecord.record.logs.claude.messages import Messages
+from onrecord.record.logs.claude.pictures import without_copies
 from onrecord.record.logs.claude.queue import text_of
 from onrecord.record.logs.claude.states import State
 from onrecord.record.logs.reading.records import Record
@@ -54,13 +55,20 @@ class Bookkeeping:
             entry.event(event_types.META, own)
             self._messages.wrote(entry, own, state, 0)
 
+    def value(self, record: Record, value: Any, state: State) -> None:
+        """Write a value of an export that is no object."""
+        self._trace.findings.add("not-an-object", record=record.number, action="kept as system-event")
+        entry = self._messages.entry(record, {}, state)
+        entry.event("unknown", {"value": value})
+        self._messages.wrote(entry, {}, state, 0)
+
     def _event(
         self, record: Record, value: Mapping[str, Any], state: State, name: str, data: Any = None
     ) -> Entry:
         """Write a record as one system-event that holds all of it."""
         entry = self._messages.entry(record, value, state)
         changes = state.changes(entry, value, {})
-        entry.event(name, value if data is None else data)
+        entry.event(name, without_copies(entry, value if data is None else data, None))
         self._messages.wrote(entry, value, state, 0)
         state.write(entry, changes)
         return entry

@@ -131,6 +131,8 @@ class Calls:
         if edit is None:
             if type(details) is not dict or "structuredPatch" not in details or status == "error":
                 return
+            if session.has_call(call_id):
+                return  # A tool that is no editor: what its server says about files is no edit of the agent.
             edit = _Edit("", "", None, -1)
         attribution = self._attribution(session)
         path = details.get("filePath") if type(details) is dict else None

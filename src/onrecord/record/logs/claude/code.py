@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import orjson
 
-from onrecord.record.logs.claude import graph, records
+from onrecord.record.logs.claude import graph, records, user_text
 from onrecord.record.logs.claude.bookkeeping import Bookkeeping
 from onrecord.record.logs.claude.messages import Messages
+from onrecord.record.logs.claude.places import lies_beside_logs, quotes_agents
 from onrecord.record.logs.claude.states import State
 from onrecord.record.logs.inference import CLAUDE_CODE
 from onrecord.record.logs.interface import Importer, importers, register
@@ -93,12 +94,27 @@ class ClaudeCode(Importer):
 
     @classmethod
     def is_side_file(cls, path: Path) -> bool:
-        """Say whether a file is read with a session: what describes sub-agents, overflow texts, workflow scripts."""
+        """Say whether a file is read with a session, or lies in Claude Code's folder and is no log.
+
+        Read with sessions are what describes sub-agents, overflow texts and workflow scripts.
+        """
         if path.name.startswith("agent-") and path.name.endswith(".meta.json"):
             return True
         if path.suffix == ".txt" and path.parent.name == "tool-results":
             return True
-        return path.suffix == ".js" and path.parts[-3:-1] == ("workflows", "scripts")
+        if path.suffix == ".js" and path.parts[-3:-1] == ("workflows", "scripts"):
+            return True
+        return lies_beside_logs(path)
+
+    @classmethod
+    def comes_last(cls, path: Path) -> bool:
+        """Say whether a file quotes sub-agents, whose own files tell more."""
+        return quotes_agents(path)
+
+    @classmethod
+    def without_hashed(cls, value: Any) -> Any:
+        """Return a record with the texts of its message in the pieces that they become."""
+        return user_text.in_pieces(value)
 
     # -- reading
 
@@ -189,10 +205,13 @@ class ClaudeCode(Importer):
         self._bookkeeping.export(record, own, state)
         for line in lines:
             inner = self.trace.new_record(line)
-            if type(line) is dict and type(line.get("loglines")) is not list:
-                self.record(inner)
+            if type(line) is not dict:
+                self._bookkeeping.value(inner, line, state)
+            elif type(line.get("type")) is not str and type(line.get("loglines")) is list:
+                # An export in an export would be read as deep as it goes.
+                self._bookkeeping.other(inner, line, state)
             else:
-                self.trace.reported(inner, "not-an-object")
+                self.record(inner)
 
     # -- whose a record is
 

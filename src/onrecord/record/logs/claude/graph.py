@@ -114,6 +114,7 @@ class Branches:
     def __init__(self, session: NativeSession) -> None:
         self._session = session
         self._kinds = array("b")
+        self._joined: dict[int, int] = {}
         self._last = -1
 
     def add(self, node: int, kind: int) -> None:
@@ -123,6 +124,10 @@ class Branches:
             kinds.extend([OTHER] * (node + 1 - len(kinds)))
         kinds[node] = kind
         self._last = node
+
+    def joined(self, node: int) -> None:
+        """Note an entry that hangs below a message which compaction wrote again: going on there is no rewind."""
+        self._joined[node] = self._session.parent_node(node)
 
     def supersede(self) -> int:
         """Flag the entries of branches that were left; return how many entries that are.
@@ -136,6 +141,8 @@ class Branches:
             return 0
         kinds.extend([OTHER] * (total - len(kinds)))
         above = array("i", (session.parent_node(node) for node in range(total)))
+        for node in self._joined:
+            above[node] = -1
         kind, latest, order = _summaries(above, kinds)
         live = bytearray(total)
         node = self._last
@@ -144,21 +151,28 @@ class Branches:
             node = above[node]
         chosen: dict[int, int] = {}
         for node in range(total):
-            parent = above[node]
-            if parent >= 0 and kind[node]:
-                best = chosen.get(parent, -1)
+            place = self._place(above, node)
+            if place >= 0 and kind[node]:
+                best = chosen.get(place, -1)
                 if best < 0 or (live[node], latest[node]) > (live[best], latest[best]):
-                    chosen[parent] = node
+                    chosen[place] = node
         left = bytearray(total)
         count = 0
         for node in reversed(order):
-            parent = above[node]
-            if parent < 0:
+            place = self._place(above, node)
+            if place < 0:
                 continue
-            if left[parent] or self._is_left(kind, kinds[parent], node, chosen.get(parent, -1)):
+            parent = place % total
+            is_below = above[node] >= 0 and left[parent]
+            if is_below or self._is_left(kind, kinds[parent], node, chosen.get(place, -1)):
                 left[node] = 1
                 count += session.flag_entry(node, "superseded")
         return count
+
+    def _place(self, above: array[int], node: int) -> int:
+        """Return where an entry hangs, -1 for nowhere; below a message written again is another place."""
+        original = self._joined.get(node, -1)
+        return above[node] if original < 0 else original + len(above)
 
     @staticmethod
     def _is_left(kind: array[int], parent: int, node: int, live: int) -> bool:

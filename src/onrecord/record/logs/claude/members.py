@@ -110,12 +110,6 @@ MESSAGE: Final[Mapping[str, Any]] = {
 }
 """Members of `message`."""
 
-_USUAL: Final[Mapping[str, frozenset[str]]] = {
-    "type": frozenset(["message"]),
-    "role": frozenset(["user", "assistant"]),
-}
-"""Members of a message that follow from the record's type."""
-
 BLOCKS: Final[Mapping[str, Mapping[str, Any]]] = {
     "text": {"type": str, "text": str, "citations": EXT, "cache_control": EXT},
     "thinking": {"type": str, "thinking": ANY, "signature": str, "cache_control": EXT},
@@ -195,12 +189,13 @@ class Members:
         return _Plan(tuple(kept), tuple(marks), tuple(odd), tuple(unknown))
 
 
-def message_rest(message: Mapping[str, Any], findings: FileFindings, *, record: int) -> dict[str, Any]:
-    """Return the members of a message without a home, except those that say what the record's type says."""
+def message_rest(
+    message: Mapping[str, Any], findings: FileFindings, *, kind: str, record: int
+) -> dict[str, Any]:
+    """Return the members of a message without a home, except those that say what the record's type `kind` says."""
     rest = IN_MESSAGE.rest(message, findings, record=record)
-    for name, usual in _USUAL.items():
-        said = rest.get(name)
-        if type(said) is str and said in usual:
+    for name, usual in (("type", "message"), ("role", kind)):
+        if rest.get(name) == usual:
             del rest[name]
     return rest
 

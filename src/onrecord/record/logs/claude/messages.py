@@ -15,6 +15,7 @@ from onrecord.record.logs.claude import graph
 from onrecord.record.logs.claude.blocks import Blocks
 from onrecord.record.logs.claude.calls import Calls
 from onrecord.record.logs.claude.members import IN_RECORD, message_rest
+from onrecord.record.logs.claude.pictures import without_copies
 from onrecord.record.logs.claude.queue import text_of
 from onrecord.record.logs.claude.responses import Responses
 from onrecord.record.logs.claude.states import State, States
@@ -43,6 +44,7 @@ class Messages:
         self.identities = graph.Identities(trace.run.seen(format), trace.file_number)
         self.states = States(trace, format, links, calls)
         self._aliases: dict[int, str] = {}
+        self._rewritten: set[int] = set()
         self._summaries: dict[str, str] = {}
         self._embedded: dict[int, set[int]] = trace.run.memory(format).setdefault("embedded", {})
 
@@ -57,6 +59,8 @@ class Messages:
                     record, "replayed-entry", of="the same message before compaction", report=True
                 )
                 self.alias(value, self._entry_id(number))
+                if type(value.get("uuid")) is str:
+                    self._rewritten.add(hash(value["uuid"]))
                 return
             if self._embedded and self._is_embedded(state, record, message):
                 return
@@ -80,7 +84,7 @@ class Messages:
                 )
             entry.event(value["type"], value)
         else:
-            own = message_rest(message, self.trace.findings, record=record.number)
+            own = message_rest(message, self.trace.findings, kind=value["type"], record=record.number)
             if own:
                 rest["message"] = own
             if not is_user:
@@ -127,7 +131,8 @@ class Messages:
             self.blocks.empty(entry, content, rest)
             return False
         is_said = False
-        details = value.get("toolUseResult")
+        details = self.blocks.details(entry, content, value, "toolUseResult")
+        rest = without_copies(entry, rest, content)
         for index, block in enumerate(content):
             text = block
             block_rest = rest
@@ -233,6 +238,8 @@ class Messages:
             self.trace.run.spool.late(number, None, {"rest": {"parentUuid": state.replaced_parent}})
         if kind:
             state.branches.add(node, kind)
+        if state.replaced_parent is not None and hash(state.replaced_parent) in self._rewritten:
+            state.branches.joined(node)
         uuid = value.get("uuid")
         if type(uuid) is str:
             state.last_uuid = uuid
@@ -259,6 +266,8 @@ class Messages:
         uuid = value.get("uuid")
         if type(uuid) is str and target is not None and target != uuid:
             self._aliases[hash(uuid)] = self._aliases.get(hash(target), target)
+            if hash(target) in self._rewritten:
+                self._rewritten.add(hash(uuid))
 
     def _supersede(self, state: State, value: Mapping[str, Any]) -> None:
         named = value.get("supersedesUuids")

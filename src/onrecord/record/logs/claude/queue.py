@@ -5,7 +5,11 @@ Source: native-logs.md 4.1 (`queued_command`, `queue-operation`).
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from typing import Any, Final
+
+import orjson
 
 from onrecord.record.logs.sessions import Entry
 
@@ -14,43 +18,52 @@ MAX_WAITING: Final = 1000
 
 
 def text_of(content: Any) -> str | None:
-    """Return the text of a prompt, given as text or as blocks; None if it has none."""
+    """Return what a prompt is told by, given as text or as blocks: its text, and digests of its pictures.
+
+    None stands for a prompt without either.
+    """
     if type(content) is str:
-        text = content
-    elif type(content) is list:
-        texts = [
-            block.get("text") if type(block) is dict and block.get("type") == "text" else block
-            for block in content
-        ]
-        text = "\n".join(part for part in texts if type(part) is str)
-    else:
+        return content.strip() or None
+    if type(content) is not list:
         return None
-    return text.strip() or None
+    texts: list[str] = []
+    others = ""
+    for block in content:
+        text = block.get("text") if type(block) is dict and block.get("type") == "text" else block
+        if type(text) is str:
+            texts.append(text)
+        else:
+            others += f"\0{hashlib.sha256(orjson.dumps(block)).hexdigest()}"
+    return "\n".join(texts).strip() + others or None
 
 
 class Queue:
     """The queued prompts of one session since the agent's last answer."""
 
     def __init__(self) -> None:
-        self._queued: dict[str, str] = {}
+        self._queued: dict[str, OrderedDict[str, None]] = {}
         self._removed: dict[str, list[tuple[Entry, str | list[Any]]]] = {}
-        self._sources: dict[str, str] = {}
+        self._sources: dict[str, tuple[str, str | None]] = {}
 
     def queued(self, text: str | None, uuid: str, source: Any) -> None:
         """Note a prompt that is written as a Dialog of the entry `uuid`; `source` names its user record, if known."""
         if text is not None:
-            self._queued[text] = uuid
+            self._queued.setdefault(text, OrderedDict())[uuid] = None
             self._removed.pop(text, None)
         if type(source) is str and source:
-            self._sources[source] = uuid
+            self._sources[source] = uuid, text
 
     def repeated(self, uuid: Any, text: str | None) -> str | None:
-        """Return the entry that a user record repeats, if any."""
+        """Return the entry that a user record repeats, if any; each entry is repeated once."""
         if not self._sources and not self._queued:
             return None
         if type(uuid) is str and uuid in self._sources:
-            return self._sources.pop(uuid)
-        return self._queued.pop(text, None) if text is not None else None
+            entry, text = self._sources.pop(uuid)
+            if text in self._queued:
+                self._queued[text].pop(entry, None)
+            return entry
+        same = self._queued.get(text) if text is not None else None
+        return same.popitem(last=False)[0] if same else None
 
     def removed(self, entry: Entry, content: str | list[Any]) -> list[tuple[Entry, str | list[Any]]]:
         """Note a prompt that left the queue. Returns what must be written at once."""

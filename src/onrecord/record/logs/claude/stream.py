@@ -12,11 +12,13 @@ from typing import Any, Final
 import orjson
 
 from onrecord.record.logs import event_types, usage
-from onrecord.record.logs.claude import graph
+from onrecord.record.logs.claude import graph, user_text
 from onrecord.record.logs.claude.blocks import Blocks
 from onrecord.record.logs.claude.calls import Calls
 from onrecord.record.logs.claude.members import IN_RECORD, message_rest
+from onrecord.record.logs.claude.messages import SYNTHETIC
 from onrecord.record.logs.claude.parts import Parts
+from onrecord.record.logs.claude.pictures import without_copies
 from onrecord.record.logs.claude.responses import Responses
 from onrecord.record.logs.inference import CLAUDE_CODE
 from onrecord.record.logs.interface import Importer, importers, register
@@ -62,6 +64,11 @@ class ClaudeStream(Importer):
     agent_kind = CLAUDE_CODE
     provider = "anthropic"
     carriers = frozenset(["lines", "document"])
+
+    @classmethod
+    def without_hashed(cls, value: Any) -> Any:
+        """Return a record with the texts of its message in the pieces that they become."""
+        return user_text.in_pieces(value)
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace)
@@ -208,7 +215,7 @@ class ClaudeStream(Importer):
 
     def _event(self, record: Record, value: dict[str, Any], name: str, data: Any = None) -> Entry:
         entry = self._entry(record, value, self._of(value))
-        entry.event(name, value if data is None else data)
+        entry.event(name, without_copies(entry, value if data is None else data, None))
         return entry
 
     def _unknown(self, record: Record, name: str) -> None:
@@ -274,7 +281,7 @@ class ClaudeStream(Importer):
                 )
             entry.event(value["type"], value)
             return
-        own = message_rest(message, self.trace.findings, record=record.number)
+        own = message_rest(message, self.trace.findings, kind=value["type"], record=record.number)
         if own:
             rest["message"] = own
         if value["type"] == "user":
@@ -282,6 +289,13 @@ class ClaudeStream(Importer):
             return
         if type(message.get("id")) is str:
             self._parts.finished(value, message["id"])
+        if message.get("model") == SYNTHETIC or value.get("isApiErrorMessage") is True:
+            if message.get("usage") is not None:
+                rest["message"] = {**rest.get("message", {}), "usage": message["usage"]}
+            is_error = value.get("isApiErrorMessage") is True or value.get("error") is not None
+            kind = event_types.ERROR if is_error else event_types.META
+            self._blocks.synthetic(entry, message.get("content"), kind, rest)
+            return
         session.agent.saw_model(message.get("model"))
         text = self._blocks.assistant(entry, message.get("content"), message.get("model"), rest)
         native = message.get("usage")
@@ -299,7 +313,8 @@ class ClaudeStream(Importer):
         if type(content) is not list or not content:
             self._blocks.empty(entry, content, rest)
             return
-        details = value.get("tool_use_result")
+        details = self._blocks.details(entry, content, value, "tool_use_result")
+        rest = without_copies(entry, rest, content)
         is_synthetic = value.get("isSynthetic") is True or value.get("isMeta") is True
         for index, block in enumerate(content):
             text = block

@@ -59,7 +59,14 @@ SYSTEM_TEAMMATE: Final = "system"
 _OPENING: Final = re.compile(r"<(" + "|".join(sorted(TAGS, key=len, reverse=True)) + r")(\s[^<>]{0,4096})?>")
 _ATTRIBUTE: Final = re.compile(r'([A-Za-z_][\w-]{0,63})="([^"]*)"', re.ASCII)
 _INTERRUPTED: Final = re.compile(r"\s*\[Request interrupted by user[^\]]{0,200}\]\s*")
+_UNCUT: Final = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSynthetic")
 _NOTIFIED: Final = ("task-id", "status", "summary", "result")
+
+
+_OUTPUTS: Final = frozenset(
+    ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr", "system-reminder"]
+)
+_OUTPUT: Final = re.compile(rf"<(?:{'|'.join(sorted(_OUTPUTS))})>")
 
 
 class Part(NamedTuple):
@@ -113,10 +120,46 @@ def split(text: str) -> list[Part]:
     return parts
 
 
+def in_pieces(value: Any) -> Any:
+    """Return a record whose user message has each text in pieces: in a vCon the human's are one text (A-05)."""
+    message = value.get("message") if type(value) is dict else None
+    if type(message) is not dict or value.get("type") != "user" or any(value.get(name) for name in _UNCUT):
+        return value
+    content = message.get("content")
+    if type(content) is str:
+        content = native_pieces(content)
+    elif type(content) is list:
+        content = [_block_in_pieces(block) for block in content]
+    return {**value, "message": {**message, "content": content}}
+
+
+def _block_in_pieces(block: Any) -> Any:
+    if type(block) is str:
+        return native_pieces(block)
+    if type(block) is dict and block.get("type") == "text" and type(block.get("text")) is str:
+        return {**block, "text": native_pieces(block["text"])}
+    return block
+
+
+def native_pieces(text: str) -> list[str]:
+    """Return a text as its parts have it: what is human together, and each other piece; with nothing left out."""
+    groups = [] if text.startswith(CAVEAT) or "<" not in text else list(_groups(text, list(_cuts(text))))
+    human: list[str] = []
+    others: list[str] = []
+    position = 0
+    for group in groups:
+        human.append(text[position : group[0].start])
+        others.append(text[group[0].start : group[-1].end])
+        position = group[-1].end
+    human.append(text[position:])
+    return ["".join(human), *others]
+
+
 def _cuts(text: str) -> Iterator[_Cut]:
     """Yield the closed tags that do not lie in another one; a tag that is never closed is human text."""
     position = 0
     unclosed: set[str] = set()
+    nested: dict[str, dict[int, int]] = {}
     while True:
         found = _OPENING.search(text, position)
         if found is None:
@@ -127,9 +170,39 @@ def _cuts(text: str) -> Iterator[_Cut]:
             unclosed.add(tag)
             position = found.end()
             continue
+        if text.find(f"<{tag}", found.end(), closing) >= 0:
+            if tag not in nested:
+                nested[tag] = _pairs(text, tag)
+            # Opened more often than closed, the first end counts: what follows may be a human's.
+            closing = nested[tag].get(found.start(), closing)
+        if tag in _OUTPUTS:
+            closing = _last_closing(text, tag, closing)
         end = closing + len(tag) + 3
         yield _Cut(tag, found[2] or "", found.start(), found.end(), closing, end)
         position = end
+
+
+def _pairs(text: str, tag: str) -> dict[int, int]:
+    """Return where each opening of a tag that is closed has its closing, with those of the same tag in it."""
+    pairs: dict[int, int] = {}
+    opened: list[int] = []
+    for found in re.finditer(rf"<(/?){tag}(?:\s[^<>]{{0,4096}})?>", text):
+        if not found[1]:
+            opened.append(found.start())
+        elif opened:
+            pairs[opened.pop()] = found.start()
+    return pairs
+
+
+def _last_closing(text: str, tag: str, closing: int) -> int:
+    """Return where the text in a tag ends that may name its own end: output of programs, and what ends the message."""
+    mark = f"</{tag}>"
+    following = _OUTPUT.search(text, closing)
+    end = len(text) if following is None else following.start()
+    last = text.rfind(mark, closing, end)
+    if tag == "system-reminder" and text[last + len(mark) : end].strip():
+        return closing
+    return last
 
 
 def _groups(text: str, cuts: list[_Cut]) -> Iterator[list[_Cut]]:
