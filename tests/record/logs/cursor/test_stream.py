@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.support.native_logs import Imported, import_lines, mutations, odd_shapes
 
 from onrecord.record.logs.cursor.stream import CursorStream
+from support.native_logs import Imported, import_lines, mutations, odd_shapes
 
 FORMAT = "cursor-stream-json"
 ID = "5b0e6c1a-0000-4000-8000-00000000000a"
@@ -193,3 +193,43 @@ def test_odd_shape_of_every_member(number: int) -> None:
 def test_broken_logs(data: bytes) -> None:
     """Whatever is broken in a stream, the import ends, the account adds up and the vCon has no error."""
     import_lines(data, FORMAT).assert_sound()
+
+
+def test_calls_told_as_a_function() -> None:
+    """`{function: {name, arguments}}` is a call of that tool: its arguments are parsed, its result is kept."""
+    holder = {"function": {"name": "lookup", "arguments": '{"a": 1}'}, "description": "a look-up"}
+    done = {**holder, "result": {"success": {"found": "a thing"}}}
+    lines = [
+        event("tool_call", subtype=subtype, call_id="f1", tool_call=told)
+        for subtype, told in (("started", holder), ("completed", done))
+    ]
+    imported = import_lines([INIT, *lines], FORMAT)
+    imported.assert_sound()
+    (call,), (result,) = imported.events("tool-call"), imported.events("tool-result")
+    assert (call["tool_name"], call["input"]) == ("lookup", {"a": 1})
+    assert (result["output"], result["status"]) == ({"success": {"found": "a thing"}}, "success")
+    assert call["onrecord"]["rest"]["description"] == "a look-up"
+
+
+def test_record_of_another_format_is_not_interpreted() -> None:
+    """A line of Claude Code has a type that the stream has too; it is foreign all the same (section 3)."""
+    foreign = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "x"}}
+    imported = import_lines([INIT, foreign, said("user", "mine")], FORMAT)
+    imported.assert_sound()
+    assert imported.bodies == ["mine"]
+    assert imported.codes["foreign-record"] == 1
+
+
+def test_session_id_of_a_wrong_kind_is_kept() -> None:
+    """The id of a session that is no text stands in rest; the record belongs to the session before it."""
+    imported = import_lines([INIT, {**said("user", "mine"), "session_id": ["no id"]}], FORMAT)
+    imported.assert_sound()
+    assert [session.agent_session_id for session in imported.sessions] == [ID]
+    assert imported.dialogs[0]["onrecord"]["rest"]["session_id"] == ["no id"]
+
+
+def test_pieces_of_reasoning_are_looked_for_as_one() -> None:
+    """The content check does not look for the text of one piece, which stands in the middle of another (A-05)."""
+    piece = event("thinking", 1, subtype="delta", text="one of several pieces")
+    assert "text" not in CursorStream.without_hashed(piece)
+    assert CursorStream.without_hashed(INIT) == INIT

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.support.native_logs import Imported, import_files, import_lines, mutations, odd_shapes, to_bytes
 
 from onrecord.record.logs.cursor.transcript import CursorTranscript
+from support.native_logs import Imported, import_files, import_lines, mutations, odd_shapes, to_bytes
 
 FORMAT = "cursor-jsonl"
 
@@ -254,3 +254,57 @@ def test_many_line_breaks_before_a_marker_take_linear_time() -> None:
     """Blank lines that do not touch the marker are text."""
     body = "\n" * 500_000 + "x"
     assert run(said("assistant", text(body + "[REDACTED]"))).bodies == [body]
+
+
+def test_arguments_that_are_text() -> None:
+    """D-LOG-18: a string of JSON becomes the input, another string stays and is reported."""
+    uses = [{**USE, "id": "a", "input": '{"command": "ls"}'}, {**USE, "id": "b", "input": "{bad"}]
+    imported = import_lines([said("assistant", *uses)], FORMAT)
+    imported.assert_sound()
+    assert [event["input"] for event in imported.events("tool-call")] == [{"command": "ls"}, "{bad"]
+    assert imported.codes["arguments-unparsed"] == 1
+
+
+def test_call_without_a_name_is_kept_as_it_is() -> None:
+    """No id and no name are made up for a `tool_use` that has none."""
+    imported = import_lines([said("assistant", {"type": "tool_use", "input": {"x": 1}})], FORMAT)
+    imported.assert_sound()
+    (kept,) = imported.events("block/tool_use")
+    assert kept["data"] == {"type": "tool_use", "input": {"x": 1}}
+
+
+def test_marker_in_a_text_is_not_looked_for_in_the_vcon() -> None:
+    """The content check takes the marker of withheld text as the line break that it becomes (A-05)."""
+    record = said("assistant", text("Part one [REDACTED] and part two"), USE)
+    looked_for = CursorTranscript.without_hashed(record)
+    assert looked_for["message"]["content"] == [text("Part one \n and part two"), USE]
+    assert CursorTranscript.without_hashed(said("user", text("[REDACTED]"))) == said(
+        "user", text("[REDACTED]")
+    )
+
+
+def test_time_tag_without_a_zone_is_reported() -> None:
+    """R-14, B-14: a local time is read as UTC, and the finding says so."""
+    zoned, naive = "Wednesday, Jul 1, 2026, 10:00 AM (UTC+2)", "Wednesday, Jul 1, 2026, 10:00 AM"
+    lines = [
+        said("user", text(f"<timestamp>{tag}</timestamp><user_query>x</user_query>"))
+        for tag in (zoned, naive)
+    ]
+    imported = import_lines(lines, FORMAT)
+    imported.assert_sound()
+    assert imported.codes["time-naive"] == 1
+    assert [dialog["start"][11:13] for dialog in imported.dialogs] == ["08", "10"]
+
+
+def test_other_conversation_of_the_same_name_is_reported(tmp_path: Path) -> None:
+    """Two files of one name are one session; when they tell different things, a finding says so."""
+    paths = []
+    for folder in ("a", "b"):
+        path = tmp_path / folder / "same.jsonl"
+        path.parent.mkdir()
+        path.write_bytes(to_bytes([said("user", text(f"of {folder}")), said("assistant", text("yes"))]))
+        paths.append(path)
+    imported = import_files(paths, FORMAT)
+    imported.assert_sound()
+    assert imported.bodies == ["of a", "yes", "of b", "yes"]
+    assert imported.codes["duplicate-entry-differs"] == 1

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.gemini_logs import HEADER, LOG, SESSION, TOKENS, answer, at, call, user
-from tests.support.native_logs import import_files, import_lines, to_bytes
 
 from onrecord.record.logs.gemini.chats import GeminiChats
+from onrecord.record.logs.importing import import_paths
+from support.gemini_logs import HEADER, LOG, SESSION, TOKENS, answer, at, call, user
+from support.native_logs import import_files, import_lines, to_bytes
 
 FORMAT = "gemini-json"
 MESSAGES = [user("a", 1, "one"), answer("b", 2, "two"), user("a", 3, "one, later")]
@@ -48,6 +49,9 @@ def test_decisive_documents() -> None:
     assert GeminiChats.recognises_document(WHOLE)
     assert GeminiChats.recognises_document(
         [{"sessionId": "s", "messageId": 0, "type": "user", "message": "x"}]
+    )
+    assert GeminiChats.recognises_document(
+        [None, *[{"sessionId": "s", "messageId": n, "type": "user", "message": "x"} for n in range(2)]]
     )
     assert not GeminiChats.recognises_document([{"role": "user"}])
     assert not GeminiChats.recognises_document([])
@@ -117,7 +121,8 @@ def test_header_alone_is_an_empty_session() -> None:
     """Bookkeeping without a message is an empty session, not an unknown one."""
     imported = import_lines([HEADER, {"$set": {"lastUpdated": at(3)}}], FORMAT)
     imported.assert_sound()
-    assert imported.codes["empty-session"] == 1
+    (session,) = imported.sessions
+    assert (session.agent_session_id, session.counts["dialogs"]) == (SESSION, 0)
     assert imported.accounting[0]["of_duplicates"] == {"heartbeat": 1}
 
 
@@ -220,6 +225,19 @@ def test_prompts_are_twins_of_the_chat(tmp_path: Path) -> None:
     assert imported.bodies.count("list the files") == 1
     hello = next(dialog for dialog in imported.dialogs if dialog["body"] == "hello?")
     assert hello["onrecord"]["rest"] == {"more": 1, "messageId": 0}
+
+
+def test_prompts_are_told_by_their_chats_wherever_they_lie(tmp_path: Path) -> None:
+    """In a walk the list of prompts is read behind the chats that it repeats, though its folder comes first."""
+    store = tmp_path / ".gemini" / "tmp" / "work"
+    write(store / "chats" / "session-x.jsonl", HEADER, user("a", 1, "one"))
+    prompt = {"sessionId": SESSION, "messageId": 0, "type": "user", "message": "one", "timestamp": at(1)}
+    (store / "logs.json").write_text(json.dumps([prompt]))
+    (tmp_path / ".gemini" / "oauth_creds.json").write_text("{}")
+    report = import_paths([tmp_path / ".gemini"], to=tmp_path / "vcons")
+    assert len(report.files) == 2
+    told = [session["counts"]["user_turns"] for part in report.files for session in part["sessions"]]
+    assert told == [1]
 
 
 def test_working_directory_is_that_of_the_table_of_projects(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.support.gemini_logs import HEADER, LOG, SESSION, TOKENS, answer, at, call, response, user
-from tests.support.native_logs import Imported, import_lines, mutations, odd_shapes
 
 from onrecord.record.logs.runs import Options
+from support.gemini_logs import HEADER, LOG, SESSION, TOKENS, answer, at, call, response, user
+from support.native_logs import Imported, import_lines, mutations, odd_shapes
 
 FORMAT = "gemini-json"
 PICTURE = base64.b64encode(b"not a real picture, only some bytes").decode()
@@ -243,3 +243,50 @@ def test_session_is_named_after_the_header() -> None:
     assert start["data"]["projectHash"] == HEADER["projectHash"]
     assert start["data"]["last_heartbeat"] == at(9)
     assert "environment" not in session
+
+
+def test_odd_members_of_an_answer_with_text_are_kept() -> None:
+    """`toolCalls` and `model` of a wrong kind stand in rest, also beside a text."""
+    imported = run(answer("a", 1, "text", toolCalls="no list of calls", model=["no model"]))
+    (dialog,) = imported.dialogs
+    assert dialog["onrecord"]["rest"] == {"toolCalls": "no list of calls", "model": ["no model"]}
+    assert imported.codes["odd-shape"] == 2
+
+
+def test_usage_without_a_valid_member_is_reported() -> None:
+    """Token counts of which none can be used are `usage-invalid`, and kept (section 7)."""
+    tokens = {"input": -5, "output": 1.5, "cached": "7", "total": None}
+    imported = run(answer("a", 1, "text", tokens=tokens))
+    assert imported.codes["usage-invalid"] == 1
+    assert imported.dialogs[0]["onrecord"]["rest"]["tokens"] == tokens
+    assert "token_usage" not in imported.dialogs[0]
+
+
+def test_arguments_that_are_text() -> None:
+    """D-LOG-18: a string of JSON becomes the input, another string stays and is reported."""
+    calls = [
+        {"id": "c1", "name": "f", "args": '{"a": 1}'},
+        {"id": "c2", "name": "f", "args": "{bad"},
+    ]
+    part = {"functionCall": {"id": "c3", "name": "f", "args": "[2]"}}
+    imported = run(answer("a", 1, [part], toolCalls=calls))
+    inputs = {event["call_id"]: event["input"] for event in imported.events("tool-call")}
+    assert inputs == {"c1": {"a": 1}, "c2": "{bad", "c3": [2]}
+    assert imported.codes["arguments-unparsed"] == 1
+
+
+def test_ids_of_a_wrong_kind_are_kept() -> None:
+    """The id of a message or call that is no text names nothing, and stands in rest."""
+    said = answer("", 1, "text", toolCalls=[{"id": {"x": 1}, "name": "f", "args": {}}])
+    imported = run({**said, "id": ["not", "an id"]})
+    assert imported.dialogs[0]["onrecord"]["rest"]["id"] == ["not", "an id"]
+    (event,) = imported.events("tool-call")
+    assert event["onrecord"]["rest"]["id"] == {"x": 1}
+
+
+def test_part_that_says_more_than_the_call_is_kept() -> None:
+    """A `functionCall` part beside its element of `toolCalls` is kept when it has members of its own."""
+    part = {"functionCall": {"id": "c1", "name": "run_shell_command", "args": {}, "novelty": "x"}}
+    imported = run(answer("a", 1, [part], toolCalls=[call("c1", "out", 2)]))
+    assert [event["data"] for event in imported.events("block/functionCall")] == [part]
+    assert imported.counts()["tool_calls"] == 1

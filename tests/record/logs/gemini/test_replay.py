@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.gemini_logs import (
+
+from support.gemini_logs import (
     HEADER,
     LOG,
     TOKENS,
@@ -19,7 +20,7 @@ from tests.support.gemini_logs import (
     response,
     user,
 )
-from tests.support.native_logs import Imported, import_lines
+from support.native_logs import Imported, import_lines
 
 FORMAT = "gemini-json"
 MASKED = "<tool_output_masked>\nline 1\n... [2 lines omitted] ...\n</tool_output_masked>"
@@ -239,3 +240,40 @@ def test_order_is_that_of_first_appearance() -> None:
     assert [event["event_type"] for event in imported.events()] == ["session-start", "unreadable-record"]
     assert imported.events("unreadable-record")[0]["time"] == at(1).replace(".000", "")
     assert imported.unreadable == 1
+
+
+def test_calls_that_share_an_id_stay_apart() -> None:
+    """Answers whose calls have the same ids but other tools or arguments are no copies of each other."""
+    lines = [
+        answer(
+            f"m{n}",
+            n,
+            "",
+            toolCalls=[call("call_0", f"output {n}" + "." * n, n, args={"command": f"do {n}"})],
+        )
+        for n in range(1, 4)
+    ]
+    imported = run(*lines, user("m9", 9, [response("call_0", "output 3...")]))
+    assert [event["input"] for event in imported.events("tool-call")] == [
+        {"command": f"do {n}"} for n in range(1, 4)
+    ]
+    assert outputs(imported) == ["output 1.", "output 2..", "output 3..."]
+    assert imported.codes["duplicate-call"] == 2
+    assert "replayed-entry" not in imported.codes
+
+
+def test_newer_version_without_a_type() -> None:
+    """A line with the id of a message and without a type is a newer version of it: members are merged."""
+    imported = run(
+        answer("m1", 1, "an answer"), {"id": "m1", "tokens": TOKENS}, {"id": "new", "tokens": TOKENS}
+    )
+    assert imported.bodies == ["an answer"]
+    assert imported.counts()["responses"] == 1
+    assert imported.codes["unknown-record-type"] == 1
+
+
+def test_message_whose_content_stands_in_another_record() -> None:
+    """A message all of whose content a later record has in a richer form is an older version of it."""
+    imported = run(user("m1", 1, [response("c1", MASKED)]), user("m2", 2, [response("c1", OUTPUT)]))
+    assert outputs(imported) == [OUTPUT]
+    assert imported.accounting[0]["of_duplicates"] == {"older-version": 1}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 
 import pytest
-from tests.support.data import shared_data
-from tests.support.native_logs import import_files
+
+from support.data import shared_data
+from support.native_logs import import_files
 
 TRACES = shared_data("traces")
 FORMATS = ("gemini-json", "cursor-jsonl", "cursor-stream-json")

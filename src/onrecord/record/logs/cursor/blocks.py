@@ -8,6 +8,7 @@ from typing import Any, Final
 from onrecord.record.logs import event_types
 from onrecord.record.logs.cursor.user_text import INJECTED, TIMESTAMP, cuts
 from onrecord.record.logs.media import in_output
+from onrecord.record.logs.reading.values import arguments_of
 from onrecord.record.logs.sessions import AGENT, PARENT, USER, Entry, NativeSession
 from onrecord.record.logs.trace import Trace
 
@@ -187,10 +188,15 @@ class _Writing:
             else ("type", "name", "input", "id")
         )
         rest = _others(item, *mapped)
+        name = item.get("name")
+        if not isinstance(name, str) or not name:
+            self._odd(f"block/{kind}", item)
+            return
         if kind != "tool_use":
             rest["type"] = kind
-        self._entry.call(item.get("name"), item.get("input"), call_id=call_id, **self._options(rest))
-        self._blocks.called(call_id, item.get("input"))
+        given = read_input(self._entry, item.get("input"), rest)
+        self._entry.call(name, given, call_id=call_id, **self._options(rest))
+        self._blocks.called(call_id, given)
 
     def _result(self, item: dict[str, Any], kind: str) -> None:
         name = next(
@@ -227,6 +233,16 @@ class _Writing:
         if flags:
             self._trace.findings.count("text-withheld", action="kept as reasoning without content")
         self._entry.reasoning(content, encrypted=sealed, flags=flags, **self._options(rest))
+
+
+def read_input(entry: Entry, native: Any, rest: dict[str, Any]) -> Any:
+    """Return the input of a call; arguments that are text are parsed (D-LOG-18)."""
+    given, raw = arguments_of(native)
+    if raw is not None:
+        rest["arguments"] = raw
+        if given is raw:
+            entry.trace.findings.add("arguments-unparsed", record=entry.record.number, action="kept as text")
+    return given
 
 
 def _without_markers(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 import orjson
 
 from onrecord.record.logs import event_types
+from onrecord.record.logs.cursor.blocks import read_input
 from onrecord.record.logs.cursor.edits import Edits
 from onrecord.record.logs.cursor.places import stem
 from onrecord.record.logs.inference import CURSOR
@@ -22,6 +23,7 @@ from onrecord.record.logs.trace import Trace
 
 _TYPES: Final = frozenset(["system", "user", "assistant", "tool_call", "thinking", "result"])
 _SUFFIX: Final = "ToolCall"
+_FUNCTION: Final = "function"
 _MESSAGE: Final = frozenset(["type", "message", "session_id", "timestamp_ms", "model"])
 _CALL: Final = frozenset(["type", "subtype", "call_id", "tool_call", "session_id", "timestamp_ms"])
 _THINKING: Final = frozenset(["type", "subtype", "text", "session_id", "timestamp_ms"])
@@ -55,16 +57,24 @@ class CursorStream(Importer):
             and "tools" not in value
         )
 
+    @classmethod
+    def without_hashed(cls, value: Any) -> Any:
+        """Return a record without the text of a piece of reasoning: the pieces stand in one text (4.6)."""
+        if isinstance(value, dict) and value.get("type") == "thinking" and value.get("subtype") == "delta":
+            return _others(value, "text")
+        return value
+
     # -- records
 
     def record(self, record: Record) -> None:
         """Map one record."""
         value = record.value
         kind = value.get("type")
-        if not isinstance(kind, str) or kind not in _TYPES:
-            if any(other is not type(self) and other.recognises(value) for other in importers()):
-                self.trace.reported(record, "foreign-record")
-                return
+        is_own = isinstance(kind, str) and kind in _TYPES
+        if (not is_own or "session_id" not in value) and self._is_foreign(value):
+            self.trace.reported(record, "foreign-record")
+            return
+        if not is_own:
             kind = "unknown"
         entry = self._entry(record, value)
         if kind == "thinking" and self._thinking(entry, value):
@@ -84,6 +94,11 @@ class CursorStream(Importer):
             entry.event(event_types.SESSION_END, value)
         else:
             self._unknown(entry, value)
+
+    def _is_foreign(self, value: dict[str, Any]) -> bool:
+        return not self.recognises(value) and any(
+            other is not type(self) and other.recognises(value) for other in importers()
+        )
 
     def finish(self) -> None:
         """Close reasoning that the stream left open, and give the edits to their sessions."""
@@ -117,7 +132,7 @@ class CursorStream(Importer):
 
     def _message(self, entry: Entry, value: dict[str, Any], role: str) -> None:
         message = value.get("message")
-        rest = {name: member for name, member in value.items() if name not in _MESSAGE}
+        rest = _others(value, *_MESSAGE) | _odd_session(value)
         if not isinstance(message, dict):
             self._odd(entry, "read as the content")
             message = {"content": message}
@@ -155,6 +170,7 @@ class CursorStream(Importer):
     def _tool_call(self, entry: Entry, value: dict[str, Any]) -> bool:
         """Write a call at its first sight and its result when it is completed; say whether it is either."""
         subtype, call_id, holder = value.get("subtype"), value.get("call_id"), value.get("tool_call")
+        holder = _as_tool_call(holder)
         if subtype not in ("started", "completed"):
             return False
         name, body = _tool(holder)
@@ -163,11 +179,16 @@ class CursorStream(Importer):
             entry.event(f"tool_call/{subtype}", value)
             return True
         session = entry.session
-        rest = _others(value, *_CALL) | {key: member for key, member in holder.items() if member is not body}
+        rest = (
+            _others(value, *_CALL)
+            | _odd_session(value)
+            | {key: member for key, member in holder.items() if member is not body}
+        )
         if not session.has_call(call_id):
             own = {key: member for key, member in body.items() if key not in ("args", "result")}
             self._args[hash(call_id)] = _digest(body.get("args"))
-            entry.call(name, body.get("args"), call_id=call_id, rest=rest | own)
+            rest |= own
+            entry.call(name, read_input(entry, body.get("args"), rest), call_id=call_id, rest=rest)
             rest = {}
         elif subtype == "started":
             entry.event("tool_call/started", value)
@@ -239,7 +260,7 @@ class _Thought:
         self._texts.append(text)
         self._records.append(record.number)
         self._times.append(value.get("timestamp_ms"))
-        others = _others(value, *_THINKING)
+        others = _others(value, *_THINKING) | _odd_session(value)
         if others:
             self._rest.setdefault("others", {})[str(record.number)] = others
 
@@ -266,6 +287,26 @@ def _tool(holder: Any) -> tuple[str | None, dict[str, Any]]:
             if key and isinstance(body, dict):
                 return key, body
     return None, {}
+
+
+def _as_tool_call(holder: Any) -> Any:
+    """Return a call that is told as a function's name and arguments in the form of the others."""
+    function = holder.get(_FUNCTION) if isinstance(holder, dict) else None
+    if not isinstance(function, dict) or any(key.endswith(_SUFFIX) for key in holder):
+        return holder
+    name = function.get("name")
+    if not isinstance(name, str) or not name:
+        return holder
+    body = _others(function, "name", "arguments") | {"args": function.get("arguments")}
+    if "result" not in body and "result" in holder:
+        return {name + _SUFFIX: body | {"result": holder["result"]}, **_others(holder, _FUNCTION, "result")}
+    return {name + _SUFFIX: body, **_others(holder, _FUNCTION)}
+
+
+def _odd_session(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the id of a session if it is none."""
+    native = value.get("session_id")
+    return {} if native in (None, "") or isinstance(native, str) else {"session_id": native}
 
 
 def _digest(value: Any) -> int:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 import orjson
 
-from onrecord.record.logs.cursor.blocks import Blocks
+from onrecord.record.logs.cursor.blocks import REDACTED, Blocks
 from onrecord.record.logs.cursor.places import parent_of, stem
 from onrecord.record.logs.inference import CURSOR
 from onrecord.record.logs.interface import Importer, importers, register
@@ -61,6 +61,17 @@ class CursorTranscript(Importer):
         """Say whether a file is the note beside a chat store: `chats/<project>/<id>/meta.json`."""
         return path.name == "meta.json" and path.parent.parent.parent.name == "chats"
 
+    @classmethod
+    def without_hashed(cls, value: Any) -> Any:
+        """Return a record with a line break for each marker of withheld text, which leaves the text (4.6)."""
+        message = value.get("message") if isinstance(value, dict) else None
+        if not isinstance(message, dict) or value.get("role") != "assistant":
+            return value
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [content]
+        shown = [_unmarked(part) for part in parts]
+        return {**value, "message": {**message, "content": shown}} if shown != parts else value
+
     # -- records
 
     def record(self, record: Record) -> None:
@@ -95,6 +106,12 @@ class CursorTranscript(Importer):
         key, digest = hash((native, record.number)), hash(orjson.dumps(record.value))
         if self._is_copy and seen.get(key) == digest:
             return True
+        if self._is_copy and key in seen:
+            self.trace.findings.add(
+                "duplicate-entry-differs",
+                record=record.number,
+                action="added to the session of another file of this name",
+            )
         self._is_copy = False
         seen[key] = digest
         return False
@@ -131,6 +148,8 @@ class CursorTranscript(Importer):
         if tag is not None and time is NO_TIME:
             read = from_text_tag(tag)
             time, time_from = (tag, None) if read is None else (read.text, "tag")
+            if read is not None and read.note is not None:
+                self.trace.findings.add(read.note, record=record.number, action="read as UTC")
         entry = session.entry(record, id=value.get("id"), time=time, time_from=time_from)  # type: ignore[arg-type]
         blocks.begin(entry)
         rest = {name: member for name, member in value.items() if name not in _MAPPED}
@@ -154,3 +173,11 @@ def _model(members: Mapping[str, Any], rest: dict[str, Any]) -> str | None:
     if model is not None:
         rest["model"] = model
     return None
+
+
+def _unmarked(part: Any) -> Any:
+    if isinstance(part, str):
+        return part.replace(REDACTED, "\n")
+    if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
+        return {**part, "text": _unmarked(part["text"])}
+    return part

@@ -13,6 +13,7 @@ from onrecord.record.logs.gemini import places
 from onrecord.record.logs.gemini.links import Links
 from onrecord.record.logs.gemini.prompts import Prompts, is_prompt
 from onrecord.record.logs.gemini.replay import Replay
+from onrecord.record.logs.gemini.rescue import Rescued, rescue, unreadable
 from onrecord.record.logs.gemini.shelf import Shelf
 from onrecord.record.logs.gemini.timeline import Timeline
 from onrecord.record.logs.inference import GEMINI_CLI
@@ -23,6 +24,8 @@ from onrecord.record.logs.reading.values import read_values
 from onrecord.record.logs.trace import Trace
 
 _HEAD_BYTES: Final = 1 << 16
+_LOOKED_AT: Final = 5
+"""How many elements of a list are looked at; most of them must be prompts."""
 _TYPES: Final = frozenset(["user", "gemini", "info", "warning", "error"])
 
 
@@ -33,7 +36,7 @@ class GeminiChats(Importer):
     format = "gemini-json"
     title = "Gemini CLI chats"
     agent_kind = GEMINI_CLI
-    carriers: ClassVar[frozenset[str]] = frozenset(["lines", "document"])
+    carriers: ClassVar[frozenset[str]] = frozenset(["lines", "document", "values"])
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace)
@@ -41,6 +44,7 @@ class GeminiChats(Importer):
         self._replays: dict[str | None, Replay] = {}
         self._now: Replay | None = None
         self._shift = 0
+        self._damaged: list[tuple[Unreadable, Rescued]] = []
         self._links = Links.of(trace.run)
 
     @classmethod
@@ -54,7 +58,8 @@ class GeminiChats(Importer):
     def recognises_document(cls, value: Any) -> bool:
         """Say whether one value is a session, or a list of prompts."""
         if isinstance(value, list):
-            return bool(value) and all(is_prompt(item) for item in value[:5])
+            head = value[:_LOOKED_AT]
+            return sum(map(is_prompt, head)) * 2 > len(head)
         return isinstance(value, dict) and cls.recognises(value)
 
     @classmethod
@@ -68,9 +73,14 @@ class GeminiChats(Importer):
         return "chats" in path.parts and ".gemini" in path.parts
 
     @classmethod
+    def comes_last(cls, path: Path) -> bool:
+        """Say whether a file repeats the prompts of chats."""
+        return path.name == "logs.json"
+
+    @classmethod
     def is_side_file(cls, path: Path) -> bool:
-        """Say whether a file is the table of projects."""
-        return path.name == places.PROJECTS and path.parent.name == ".gemini"
+        """Say whether a file is the table of projects, or lies in Gemini CLI's own folder and is no log."""
+        return path.parent.name == ".gemini" and path.name in places.BESIDE
 
     @classmethod
     def without_hashed(cls, value: Any) -> Any:
@@ -106,6 +116,8 @@ class GeminiChats(Importer):
                 )
                 for record in self.trace.accepted(self._readable(items)):
                     self.record(record)
+            for item, found in self._damaged:
+                self._take_rescued(item, found)
             self.finish()
 
     def _readable(self, items: Iterator[Record | Unreadable]) -> Iterator[Record]:
@@ -114,9 +126,31 @@ class GeminiChats(Importer):
             item.number += self._shift
             if isinstance(item, Record):
                 yield item
+            elif (
+                found := rescue(self.trace.file, item, self.trace.findings, record=item.number)
+            ) is not None:
+                # At the end of the file, so that what comes behind keeps its number.
+                self._enter(item.number)
+                self._damaged.append((item, found))
             else:
                 self._replay().timeline.append(item)
                 self._enter(item.number)
+
+    def _take_rescued(self, item: Unreadable, found: Rescued) -> None:
+        """Take what is whole in a damaged object; the number of the object goes to what is not."""
+        trace = self.trace
+        self._header(trace.new_record(found.header), found.header)
+        replay, number = self._replay(), item.number
+        for part in [*found.messages, found.rest]:
+            if part is not found.rest and part.code is None:
+                self._inner(replay, part.value, part.numbers)
+            elif number or part.data.strip(b"]} \t\r\n,"):
+                if not number:
+                    number = trace.new_record(None).number
+                    code = part.code or "malformed-line"
+                    trace.findings.add(code, record=number, action="kept as unreadable-record")
+                replay.timeline.append(unreadable(part, number, base=item.offset))
+                number = 0
 
     def _enter(self, number: int) -> None:
         """Let the account know of a number before its record is placed."""
@@ -134,7 +168,7 @@ class GeminiChats(Importer):
             self._operation(record, value)
         elif "sessionId" in value and "type" not in value and "id" not in value:
             self._header(record, value)
-        elif self._is_message(value):
+        elif self._is_message(value) or self._replay_knows(value):
             self._replay().message(record, value)
         elif self._is_foreign(value):
             self.trace.reported(record, "foreign-record")
@@ -146,6 +180,10 @@ class GeminiChats(Importer):
             return False
         kind = value["type"]
         return (isinstance(kind, str) and kind in _TYPES) or not self._is_foreign(value)
+
+    def _replay_knows(self, value: dict[str, Any]) -> bool:
+        """Say whether a record without a type is a newer version of a message."""
+        return self._now is not None and "type" not in value and self._now.knows(value)
 
     def _is_foreign(self, value: dict[str, Any]) -> bool:
         return any(other is not type(self) and other.recognises(value) for other in importers())
@@ -179,13 +217,17 @@ class GeminiChats(Importer):
         if isinstance(messages, list):
             pointers = places.by_element(numbers, "/messages/")
             for index, message in enumerate(messages):
-                self._shift += 1
-                inner = self.trace.new_record(message, numbers=pointers.get(index))
-                if isinstance(message, dict):
-                    replay.message(inner, message, is_log=False)
-                else:
-                    self.trace.findings.add("odd-shape", record=inner.number, action="kept as message")
-                    replay.event(inner, {"$odd": message})
+                self._inner(replay, message, pointers.get(index))
+
+    def _inner(self, replay: Replay, message: Any, numbers: list[str] | None) -> None:
+        """Take one message of an object."""
+        self._shift += 1
+        inner = self.trace.new_record(message, numbers=numbers)
+        if isinstance(message, dict):
+            replay.message(inner, message, is_log=False)
+        else:
+            self.trace.findings.add("odd-shape", record=inner.number, action="kept as message")
+            replay.event(inner, {"$odd": message})
 
     def _operation(self, record: Record, value: dict[str, Any]) -> None:
         replay = self._replay()

@@ -17,6 +17,7 @@ from onrecord.record.logs.gemini.replay import Replay
 from onrecord.record.logs.gemini.writer import Writer, others
 from onrecord.record.logs.media import attach, medium
 from onrecord.record.logs.reading.records import Record
+from onrecord.record.logs.reading.values import arguments_of
 from onrecord.record.logs.sessions import AGENT, NO_TIME, PARENT, USER, Entry, NativeSession
 from onrecord.record.logs.usage import Usage
 from onrecord.record.logs.usage import gemini as read_usage
@@ -73,6 +74,8 @@ class Messages:
             self._content(writer, parts_of(value.get("content")), by=self._by, model=None)
         if writer.is_empty:
             self._frame(writer, message, value)
+        elif not writer.has_own:
+            self.trace.duplicate(message.record, "older-version", of=f"record {writer.elsewhere}")
 
     def _other(self, entry: Entry, message: Message, value: dict[str, Any]) -> None:
         kind = message.kind
@@ -106,7 +109,9 @@ class Messages:
         model = value.get("model")
         self.session.agent.saw_model(model)
         has_text = any(part.kind == TEXT and part.text.strip() for part in parts)
-        if not has_text and model is not None:
+        if model is not None and not (isinstance(model, str) and model):
+            writer.odd("model", model)
+        elif not has_text and model is not None:
             writer.rest["model"] = model
         tokens = value.get("tokens")
         usage = read_usage(tokens) if isinstance(tokens, dict) else None
@@ -114,9 +119,16 @@ class Messages:
             writer.odd("tokens", tokens)
         elif usage is not None and usage.is_empty and tokens:
             writer.rest["tokens"] = tokens
+            if usage.invalid:
+                self.trace.findings.count("usage-invalid", action="kept in onrecord.rest")
+        calls = value.get("toolCalls")
+        if calls is not None and not isinstance(calls, list):
+            # In front of the first object, so that there is one that can hold it.
+            writer.odd("toolCalls", calls)
+            calls = None
         thoughts = self._thoughts(writer, value.get("thoughts"))
         text = self._content(writer, parts, by=AGENT, model=model, has_thoughts=thoughts)
-        self._calls(writer, message, value.get("toolCalls"), model)
+        self._calls(writer, message, calls, model)
         if usage is not None and not usage.is_empty:
             self._usage(writer, usage, tokens, text, message.id)
 
@@ -182,7 +194,7 @@ class Messages:
             elif kind == RESULT:
                 self._result_part(writer, part)
             elif kind == INLINE:
-                self._medium(writer, part)
+                self._medium(writer, part, by)
             elif kind == ODD:
                 writer.odd_event("block/content", part.native)
             else:
@@ -202,7 +214,7 @@ class Messages:
             return None
         return writer.entry.text(part.text, by=by, model=model, **writer.next(rest))
 
-    def _medium(self, writer: Writer, part: Part) -> None:
+    def _medium(self, writer: Writer, part: Part, by: int) -> None:
         inline = part.native[INLINE]
         found = medium(inline.get("mimeType"), inline.get("data"))
         if found is None:
@@ -210,7 +222,7 @@ class Messages:
             return
         rest = others(part.native, INLINE) | others(inline, "mimeType", "data")
         options = writer.next(rest)
-        attach(writer.entry, found, native=part.native, block=options["block"], rest=options["rest"])
+        attach(writer.entry, found, native=part.native, block=options["block"], rest=options["rest"], by=by)
 
     def _call_part(self, writer: Writer, part: Part) -> None:
         """Write a call that no `toolCalls` element tells of."""
@@ -220,10 +232,11 @@ class Messages:
         call = self._replay.calls.get(part.call_id) if part.call_id is not None else None
         if call is None or not call.versions:
             rest |= others(inner, "id", "name", "args")
-            writer.entry.call(inner.get("name"), inner.get("args"), call_id=part.call_id, **writer.next(rest))
+            given = self._input(writer, inner.get("args"), rest)
+            writer.entry.call(inner.get("name"), given, call_id=part.call_id, **writer.next(rest))
         elif not call.is_recorded and not call.is_call_written:
             self._call(writer, call, self._replay.shelf.get_merged(call.versions), rest=rest)
-        elif rest:
+        elif rest or others(inner, "id", "name", "args"):
             writer.event(f"block/{CALL}", part.native)
         else:
             writer.twin = call.call_id
@@ -245,10 +258,7 @@ class Messages:
 
     # -- calls
 
-    def _calls(self, writer: Writer, message: Message, order: Any, model: Any) -> None:
-        if order is not None and not isinstance(order, list):
-            writer.odd("toolCalls", order)
-            order = None
+    def _calls(self, writer: Writer, message: Message, order: list[Any] | None, model: Any) -> None:
         for item in order or ():
             if not isinstance(item, dict):
                 writer.odd_event("block/toolCalls", item)
@@ -270,11 +280,15 @@ class Messages:
             rest |= {
                 name: native[name] for name in ("status", "timestamp", "resultDisplay") if name in native
             }
+        given_id = native.get("id")
+        if given_id is not None and given_id not in ("", call.call_id):
+            rest["id"] = given_id
         call.is_call_written = True
         with writer.at(call.call_record):
+            given = self._input(writer, native.get("args"), rest)
             writer.entry.call(
                 native.get("name"),
-                native.get("args"),
+                given,
                 call_id=call.call_id,
                 origin=origin(native),
                 **writer.next(rest),
@@ -282,6 +296,17 @@ class Messages:
         agent = native.get("agentId")
         if isinstance(agent, str) and agent and self._spawned is not None:
             self._spawned(agent, call.call_id)
+
+    def _input(self, writer: Writer, native: Any, rest: dict[str, Any]) -> Any:
+        """Return the input of a call; arguments that are text are parsed (D-LOG-18)."""
+        given, raw = arguments_of(native)
+        if raw is not None:
+            rest["arguments"] = raw
+            if given is raw:
+                self.trace.findings.add(
+                    "arguments-unparsed", record=writer.entry.record.number, action="kept as text"
+                )
+        return given
 
     def _recorded_result(self, writer: Writer, call: Call, native: dict[str, Any], model: Any) -> None:
         if call.result is None or call.is_result_written:

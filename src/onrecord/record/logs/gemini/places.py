@@ -17,6 +17,20 @@ from onrecord.base.files import regular_file
 PROJECTS: Final = "projects.json"
 """The table of projects below `~/.gemini`."""
 
+BESIDE: Final = frozenset(
+    [
+        PROJECTS,
+        "google_accounts.json",
+        "installation_id",
+        "mcp-oauth-tokens.json",
+        "oauth_creds.json",
+        "settings.json",
+        "state.json",
+        "trustedFolders.json",
+    ]
+)
+"""Files of `~/.gemini` that are no logs; some hold credentials."""
+
 _MAX_PROJECTS: Final = 4 << 20
 _ELEMENT: Final = re.compile(r"(\d{1,9})(/.*)?", re.ASCII | re.DOTALL)
 

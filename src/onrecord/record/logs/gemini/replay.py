@@ -59,6 +59,10 @@ class Replay:
 
     # -- messages
 
+    def knows(self, value: dict[str, Any]) -> bool:
+        """Say whether a record has the id of a message."""
+        return id_of(value) in self._messages
+
     def message(self, record: Record, value: dict[str, Any], *, is_log: bool = True) -> None:
         """Take a message: a new one, a newer version, or a copy of one that is known."""
         native = id_of(value)
@@ -69,7 +73,7 @@ class Replay:
             return
         if is_log and like.is_telling:
             known = self._telling.get(like.key)
-            if known is not None and native is not None:
+            if known is not None and native is not None and not self._is_another(known, value):
                 self._absorb(known, value, like, record.number)
                 self._messages[native] = known
                 self._copied(record)
@@ -81,6 +85,17 @@ class Replay:
         self._current.append(message)
         if is_log:
             self._since.append((native, like._replace(parts=())))
+
+    def _is_another(self, known: Message, value: dict[str, Any]) -> bool:
+        """Say whether a message is not a copy, since its calls are others although they have the same ids."""
+        recorded = value.get("toolCalls")
+        if not isinstance(recorded, list):
+            return False
+        named = ((known.calls.get(native["id"]), native) for native in recorded if _has_id(native))
+        if not any(call is not None and call.is_another(native) for call, native in named):
+            return False
+        del self._telling[known.key]
+        return True
 
     def _new(
         self, id: str | None, value: dict[str, Any], like: Likeness, record: int, numbers: Sequence[str]
@@ -172,9 +187,12 @@ class Replay:
             call = message.calls.get(call_id)
             if call is None:
                 call = self.calls.get(call_id)
-                if call is None or call.is_recorded:
-                    call = Call(call_id)
-                    self.calls.setdefault(call_id, call)
+                if call is None:
+                    call = self.calls[call_id] = Call(call_id)
+                elif call.is_recorded:
+                    call.is_id_reused = True
+                    call = self.calls[call_id] = Call(call_id)
+                    call.is_id_reused = True
                 message.calls[call_id] = call
             bare = {name: value for name, value in native.items() if name != "result"}
             call.saw_call(self.shelf, bare, record=record, is_recorded=True)
@@ -192,8 +210,10 @@ class Replay:
                 continue
             call = message.calls.get(part.call_id) or self.calls.setdefault(part.call_id, Call(part.call_id))
             if part.kind == CALL:
+                if call.is_id_reused and call.versions:
+                    continue
                 call.saw_call(self.shelf, part.native[CALL], record=record, is_recorded=False)
-            else:
+            elif call.result is None or not call.is_id_reused:
                 is_poorer |= call.saw_result(self.shelf, [part.native], record=record)
         return is_poorer
 
@@ -325,3 +345,7 @@ class Replay:
     def restored(self) -> int:
         """How many messages have content that a checkpoint had lost."""
         return sum(1 for item in self.timeline if isinstance(item, Message) and item.is_restored)
+
+
+def _has_id(native: Any) -> bool:
+    return isinstance(native, dict) and isinstance(native.get("id"), str)

@@ -32,7 +32,7 @@ class Timeline:
         """Write everything."""
         trace, replay = self._trace, self._replay
         messages: Messages | None = None
-        superseded = count = 0
+        superseded = 0
         known = self._links.copies(self._session)
         for item in replay.timeline:
             if isinstance(item, Unreadable):
@@ -44,7 +44,6 @@ class Timeline:
                 if messages is None:
                     self._links.join(self._session, trace)
                     messages = Messages(self._session, replay, known=known, spawned=self._spawned)
-                count += 1
                 is_equal = known.is_equal(item)
                 if is_equal:
                     if item.is_superseded:
@@ -68,8 +67,6 @@ class Timeline:
             trace.findings.count(
                 "checkpoint-restored", replay.restored, action="the richest version of each was kept"
             )
-        if not count:
-            trace.findings.count("empty-session")
         if replay.last_heartbeat is not None and self._session.has_begun:
             self._session.start_data["last_heartbeat"] = replay.last_heartbeat
 

@@ -10,7 +10,7 @@ from onrecord.record.logs.reading.records import Record
 from onrecord.record.logs.sessions import Entry
 
 _MAPPED: Final = frozenset(["id", "timestamp", "type", "content", "thoughts", "tokens", "toolCalls"])
-_MEMBERS: Final = _MAPPED | {"model", "displayContent"}
+_MEMBERS: Final = _MAPPED | {"model", "displayContent", "id"}
 
 
 class Writer:
@@ -23,8 +23,15 @@ class Writer:
             name: member for name, member in value.items() if name not in _MAPPED and name != "model"
         }
         self.twin: str | None = None
+        self.has_own = False
+        """Whether an object names the message's own record as its source."""
+        self.elsewhere = 0
+        """The other record that an object names."""
         self._block = 0
         self._own = entry.record
+        native = value.get("id")
+        if native is not None and native != "" and not isinstance(native, str):
+            self.odd("id", native)
         for name in self.rest:
             if name not in _MEMBERS:
                 entry.trace.findings.add("unknown-member", name=name[:64], action="kept in onrecord.rest")
@@ -39,6 +46,10 @@ class Writer:
         options = {"block": self._block, "rest": {**self.rest, **(rest or {})}}
         self.rest = {}
         self._block += 1
+        if self.entry.record is self._own:
+            self.has_own = True
+        else:
+            self.elsewhere = self.entry.record.number
         return options
 
     def event(self, kind: str, data: Any, rest: Mapping[str, Any] | None = None) -> None:
