@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.support.native_logs import ODD_VALUES, Imported, mutations, odd_shapes
-from tests.support.opencode_logs import (
+
+from support.native_logs import ODD_VALUES, Imported, mutations, odd_shapes
+from support.opencode_logs import (
     SESSION,
     answers,
     assistant,

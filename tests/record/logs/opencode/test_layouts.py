@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.opencode_logs import (
+
+from support.opencode_logs import (
     SESSION,
     START,
     answers,
@@ -108,9 +109,11 @@ def test_layouts_of_one_session_make_one_session(tmp_path: Path) -> None:
         "It does not fail any more.",
         "Thank you.",
     ]
-    database, folder = report["files"]
-    assert database["accounting"]["duplicates"] == 0
-    assert folder["accounting"]["of_duplicates"] == {"duplicate-entry": 13}
+    told, repeated = sorted(
+        (part["accounting"] for part in report["files"]), key=lambda one: one["duplicates"]
+    )
+    assert told["duplicates"] == 0
+    assert repeated["of_duplicates"] == {"duplicate-entry": 13}
     assert {"account", "token-of-alice", "alice@example.com"}.isdisjoint(json.dumps(vcon).split('"'))
 
 
@@ -123,6 +126,19 @@ def test_a_store_that_goes_on_adds_what_is_new(tmp_path: Path) -> None:
     assert [entry["body"] for entry in vcon["dialog"]][1:] == ["It does not fail any more.", "Thank you."]
     told = [session for source in report["files"] for session in source["sessions"]]
     assert [session["usage"]["responses"] for session in told] == [2]
+
+
+def test_the_newest_copy_is_told(tmp_path: Path) -> None:
+    """R-16: of two copies of a message in two files, that of the file which was changed last is kept."""
+    older, newer = conversation(), conversation()
+    older[1][1][-1]["text"] = "It still fails"
+    for name, messages, when in (("a.json", older, 1_000), ("b.json", newer, 2_000)):
+        (tmp_path / name).write_bytes(export(messages))
+        os.utime(tmp_path / name, (when, when))
+    _, (vcon,) = import_places(tmp_path)
+    spoken = [entry["body"] for entry in vcon["dialog"]]
+    assert "It still fails" not in spoken
+    assert len(spoken) == 3
 
 
 def test_ids_stand_in_the_path_where_the_file_has_none(tmp_path: Path) -> None:
@@ -320,3 +336,46 @@ def test_an_export_that_breaks_off_keeps_its_whole_messages(kind: str) -> None:
     assert imported.codes["truncated-tail"] == 1
     assert imported.accounting[0]["reported"] == 1
     assert len(imported.events("unreadable-record")) == 1
+
+
+def test_what_events_say_beside_their_subject_is_kept() -> None:
+    """The id and the folder of an event, and each piece of a text that was not told whole, stay (D-LOG-01, A-05)."""
+    message = assistant(1, parentID=None)
+    told = part(message, 1, "text", text="It begins")
+    pieces = [
+        {"type": "message.updated", "properties": {"info": message}},
+        {"type": "message.part.updated", "properties": {"part": told}},
+        {
+            "type": "message.part.delta",
+            "properties": {"partID": told["id"], "field": "text", "delta": " and goes on"},
+        },
+    ]
+    lines = [
+        {"directory": "/home/alice/p", "payload": {"id": f"evt_{place}", **piece}}
+        for place, piece in enumerate(pieces)
+    ]
+    imported = import_text(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    imported.assert_sound()
+    (dialog,) = imported.dialogs
+    assert dialog["body"] == "It begins and goes on"
+    rest = dialog["onrecord"]["rest"]
+    assert rest["event"] == {"directory": "/home/alice/p", "id": "evt_1"}
+    assert rest["message"]["event"] == {"directory": "/home/alice/p", "id": "evt_0"}
+    added = {"directory": "/home/alice/p", "id": "evt_2", "delta": " and goes on"}
+    assert rest["deltas"] == {"text": "It begins", "added": [added]}
+
+
+def test_files_of_a_store_that_lost_their_bytes(tmp_path: Path) -> None:
+    """NUL bytes and byte order marks in a store's files are taken out and told; a file of NULs is no record (R-03)."""
+    root = write_folder(tmp_path / "storage", conversation())
+    (message,) = list((root / "part").iterdir())[:1]
+    (message / "prt_zz0.json").write_bytes(bytes(50))
+    (message / "prt_zz1.json").write_bytes(
+        b'\xef\xbb\xbf{"id":"prt_zz1","type":"text","te\0xt":"still here"}'
+    )
+    report, vcons = import_places(root)
+    (file,) = report["files"]
+    assert file["accounting"]["reported"] == 0
+    codes = sorted(found["code"] for found in file["findings"] if found["code"] in ("bom", "nul-bytes"))
+    assert codes == ["bom", "nul-bytes", "nul-bytes"]
+    assert "still here" in json.dumps(vcons)

@@ -8,7 +8,9 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.opencode_logs import (
+
+from onrecord.record.logs.runs import Options
+from support.opencode_logs import (
     START,
     assistant,
     export,
@@ -20,8 +22,6 @@ from tests.support.opencode_logs import (
     tool,
     user,
 )
-
-from onrecord.record.logs.runs import Options
 
 PICTURE = b"\x89PNG\r\n\x1a\n-not-a-picture"
 PICTURE_URL = "data:image/png;base64," + base64.b64encode(PICTURE).decode()
@@ -343,3 +343,41 @@ def test_every_text_of_the_log_is_in_the_vcon() -> None:
     ids = {info["id"] for info, _ in messages}
     assert {found for found in logged if json.dumps(found)[1:-1] not in text} - ids == set()
     assert imported.codes["unknown-member"] == 2
+
+
+@pytest.mark.parametrize("name", ["id", "sessionID", "messageID", "callID"])
+@pytest.mark.parametrize("odd", [["odd-identifier"], {"odd": "odd-identifier"}])
+def test_ids_of_another_kind_are_kept(name: str, odd: Any) -> None:
+    """An id that is no text stays among the members without a home, as its finding says (R-10)."""
+    message = assistant(1, parentID=None)
+    told = tool(message, 1, "bash", status="completed", output="done")
+    imported = import_messages([(message, [{**told, name: odd}])])
+    imported.assert_sound()
+    (call,) = imported.events("tool-call")
+    assert call["onrecord"]["rest"][name] == odd
+
+
+def test_times_that_are_none_are_kept() -> None:
+    """A time that cannot be read is reported, and stays (D-LOG-26)."""
+    imported = _call(status="completed", output="done", time={"start": "no start", "end": "no end"})
+    imported.assert_sound()
+    (result,) = imported.events("tool-result")
+    assert result["onrecord"]["rest"]["state"]["time"] == {"start": "no start", "end": "no end"}
+    assert imported.codes["time-missing"] == 2
+
+
+def test_unknown_role_is_kept() -> None:
+    """A role that nobody knows stays beside its texts."""
+    message = {**user(1), "role": "narrator"}
+    imported = import_messages([(message, [part(message, 1, "text", text="Once upon a time")])])
+    (event,) = imported.events("orphan-text")
+    assert event["onrecord"]["rest"]["message"]["role"] == "narrator"
+
+
+def test_orphan_part_names_its_message() -> None:
+    """The message that is missing is still named: it may be in another log."""
+    message = user(1)
+    lost = {**part(message, 1, "text", text="Who said this?"), "messageID": "msg_lost"}
+    imported = import_text((json.dumps(session()) + json.dumps(lost)).encode())
+    (event,) = imported.events("orphan-text")
+    assert event["onrecord"]["rest"]["messageID"] == "msg_lost"

@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.opencode_logs import (
+
+from onrecord.record.logs.detection import detect
+from onrecord.record.logs.interface import importer_for
+from onrecord.record.logs.reading.opening import NativeFile
+from support.opencode_logs import (
     FORMAT,
     answers,
     conversation,
@@ -19,10 +23,6 @@ from tests.support.opencode_logs import (
     write_database,
     write_folder,
 )
-
-from onrecord.record.logs.detection import detect
-from onrecord.record.logs.interface import importer_for
-from onrecord.record.logs.reading.opening import NativeFile
 
 
 @pytest.mark.parametrize(

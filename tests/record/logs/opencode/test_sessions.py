@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.native_logs import Imported
-from tests.support.opencode_logs import (
+from support.native_logs import Imported
+from support.opencode_logs import (
     SESSION,
     START,
     answers,
@@ -209,3 +209,16 @@ def test_the_import_is_a_function_of_the_bytes() -> None:
     """D-LOG-22: two imports of one export give the same vCon."""
     data = export(conversation())
     assert import_text(data).texts == import_text(data).texts
+
+
+def test_share_secrets_inside_of_other_members_are_left_out() -> None:
+    """D-LOG-13: the share of a session is no less secret below another member of session or message."""
+    share = {"url": "https://share.example.com/s/abc", "secret": "secret-of-the-share"}
+    (asked, parts), *others = conversation()
+    imported = import_messages(
+        [({**asked, "metadata": {"share": share}}, parts), *others], extra={"of": share}
+    )
+    assert imported.codes["share-secret-dropped"] == 2
+    for text in imported.texts:
+        assert b"secret-of-the-share" not in text
+        assert b"share.example.com" in text

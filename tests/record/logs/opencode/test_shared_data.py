@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.data import shared_data
-from tests.support.native_logs import UNREADABLE, import_files
-from tests.support.opencode_logs import FORMAT, import_places
+
+from support.data import shared_data
+from support.native_logs import UNREADABLE, import_files
+from support.opencode_logs import FORMAT, import_places
 
 TRACES = shared_data("traces")
 COUNTS = (

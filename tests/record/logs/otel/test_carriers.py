@@ -248,3 +248,79 @@ class TestBrokenFiles:
 def test_near_neighbours_are_not_decisive(value):
     """Section 3: only spans and maps with attributes of agents are."""
     assert not OtelImporter.recognises(value)
+
+
+def test_schema_addresses_of_an_export_are_kept():
+    """What an export tells of resource and scope is kept with each span (D-LOG-01)."""
+    one = {
+        "spanId": "a1",
+        "name": "chat",
+        "attributes": [{"key": "gen_ai.system", "value": {"stringValue": "x"}}],
+    }
+    scoped = {"spans": [one], "schemaUrl": "https://example.com/scope"}
+    export = {"resourceSpans": [{"scopeSpans": [scoped], "schemaUrl": "https://example.com/resource"}]}
+    imported = import_lines([export], "otel")
+    imported.assert_sound()
+    text = imported.texts[0].decode()
+    assert "https://example.com/scope" in text
+    assert "https://example.com/resource" in text
+
+
+def test_value_in_the_place_of_a_span_is_kept_as_unreadable():
+    """What is no object is reported, and its beginning stands in an event (D-LOG-27)."""
+    imported = import_lines([{"spanId": "a1", "attributes": {"gen_ai.system": "x"}}, 7, "a text"], "otel")
+    imported.assert_sound()
+    heads = [event["data"]["head"] for event in imported.events("unreadable-record")]
+    assert heads == ["7", '"a text"']
+    assert imported.accounting[0]["reported"] == 2
+
+
+def test_ids_of_another_kind_are_kept():
+    """An id that is no text is none, and stays where it was (R-10)."""
+    one = {"spanId": "a1", "parentSpanId": {"odd": "parent"}, "attributes": {"gen_ai.tool.call.id": ["c9"]}}
+    one["name"] = one["attributes"]["gen_ai.operation.name"] = "execute_tool"
+    (call,) = import_lines([one], "otel").events("tool-call")
+    assert call["call_id"] == "a1"
+    assert call["onrecord"]["rest"]["parentSpanId"] == {"odd": "parent"}
+    assert call["onrecord"]["rest"]["attributes"]["gen_ai.tool.call.id"] == ["c9"]
+
+
+def test_attribute_that_is_no_list_of_otlp_is_kept():
+    """A value that only looks like a list of OTLP stays as it is."""
+    odd = {"key": "gen_ai.x", "value": {"arrayValue": {"items": ["kept text"]}}}
+    assert "kept text" in import_lines([{"spanId": "a1", "attributes": [odd]}], "otel").texts[0].decode()
+
+
+def test_first_line_that_breaks_off_costs_no_other():
+    """A file of lines is one also when its first line is cut (R-04)."""
+    ends = [{"spanId": f"a{number}", "attributes": {"gen_ai.system": "x"}} for number in range(3)]
+    whole = [json.dumps(one) for one in ends]
+    imported = import_lines("\n".join(['{"spanId":"a9","na', *whole, ""]), "otel")
+    imported.assert_sound()
+    assert (imported.accounting[0]["mapped"], imported.accounting[0]["reported"]) == (3, 1)
+
+
+def test_flat_map_with_members_of_a_span():
+    """A map of attributes may stand beside ids, name and times: they are the span's (4.9, D-LOG-04)."""
+    one = {
+        "trace_id": "t1",
+        "span_id": "a1",
+        "name": "chat",
+        "timestamp": "2026-07-01T10:00:07Z",
+        "gen_ai.operation.name": "chat",
+        "gen_ai.prompt": "hello",
+    }
+    imported = import_lines([one], "otel")
+    imported.assert_sound()
+    (dialog,) = imported.dialogs
+    assert (dialog["body"], dialog["start"], dialog["entry_id"]) == ("hello", "2026-07-01T10:00:07Z", "a1")
+    assert imported.vcon["sessions"][0]["agent_session_id"] == "t1"
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "2300-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_times_far_away_are_times(time):
+    """A time beyond 64 bits of nanoseconds, such as the zero time of Go programs, is written as it is (R-14)."""
+    one = {"spanId": "a1", "start_time": time, "end_time": time, "attributes": {"gen_ai.prompt": "hello"}}
+    imported = import_lines([one], "otel")
+    imported.assert_sound()
+    assert imported.dialogs[0]["start"] == time

@@ -258,3 +258,67 @@ def test_members_of_messages_without_a_home_are_kept():
     output = said("assistant", {"type": "text", "content": "hi", "mood": "sunny"}, finish_reason="stop")
     rest = talk([HELLO], [output]).dialogs[1]["onrecord"]["rest"]
     assert (rest["finish_reason"], rest["mood"]) == ("stop", "sunny")
+
+
+def _with_events(*events):
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "example-1"}
+    return {**span("a1", "chat", 1, 2, attributes=attributes), "events": list(events)}
+
+
+def test_messages_in_events_have_the_time_of_the_event():
+    """A message that an event tells is said when the event was; its name stays with the span (D-LOG-04, A-05)."""
+    event = {
+        "name": "gen_ai.user.message",
+        "timeUnixNano": "1782900030000000000",
+        "attributes": {"content": "hello", "gen_ai.system": "example-provider"},
+    }
+    imported = import_lines([_with_events(event)], "otel")
+    imported.assert_sound()
+    (dialog,) = imported.dialogs
+    assert (dialog["body"], dialog["start"]) == ("hello", "2026-07-01T10:00:30Z")
+    del event["attributes"]["content"]
+    assert dialog["onrecord"]["rest"]["events"] == [event]
+
+
+def test_what_an_event_says_beside_its_messages_stays():
+    """An event with all messages also tells of the answer: its other attributes are kept (D-LOG-01)."""
+    event = {
+        "name": "gen_ai.client.inference.operation.details",
+        "timeUnixNano": "1782900030000000000",
+        "attributes": {
+            "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "hi"}]}],
+            "gen_ai.response.id": "response-1",
+        },
+    }
+    (dialog,) = import_lines([_with_events(event)], "otel").dialogs
+    del event["attributes"]["gen_ai.output.messages"]
+    assert dialog["onrecord"]["rest"]["events"] == [event]
+
+
+@pytest.mark.parametrize("role", ["developer", ["user"], "Human"])
+def test_role_that_is_read_as_another_is_kept(role):
+    """What the log calls a speaker stays beside what we make of it."""
+    message = {"role": role, "parts": [{"type": "text", "content": "hello"}]}
+    imported = import_lines([chat("a2", 1, [message], [ANSWER])], "otel")
+    rests = [
+        told["onrecord"].get("rest", {}) for told in [*imported.dialogs, *imported.events("system-prompt")]
+    ]
+    assert role in [rest.get("role") for rest in rests]
+
+
+def test_call_id_wins_over_the_id_of_the_block():
+    """A call and its result pair by the call id, whatever the blocks themselves are called."""
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}"}
+    result = {"type": "function_call_output", "id": "fo_1", "call_id": "c1", "output": "nothing"}
+    messages = [{"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [result]}]
+    imported = import_lines([chat("a2", 1, messages, [{"role": "assistant", "parts": []}])], "otel")
+    (made,), (answered,) = imported.events("tool-call"), imported.events("tool-result")
+    assert made["call_id"] == answered["call_id"] == "c1"
+    assert made["onrecord"]["rest"]["id"] == "fc_1"
+
+
+def test_call_id_of_another_kind_is_kept():
+    """A call id that is none stays as it is, and the call has none."""
+    call = {"type": "tool_call", "id": ["c1"], "name": "look", "arguments": {}}
+    imported = import_lines([chat("a2", 1, [{"role": "assistant", "parts": [call]}], [ANSWER])], "otel")
+    assert ["c1"] in [told["onrecord"].get("rest", {}).get("id") for told in imported.events("tool-call")]

@@ -400,3 +400,74 @@ def test_records_of_any_shape_are_kept():
 def test_mutated_records_import(data):
     """A record with changed members and damaged bytes imports soundly."""
     import_lines(data, FORMAT).assert_sound()
+
+
+def test_session_begins_and_ends_when_the_record_says():
+    """Times of entries outside of session-start and session-end do not move start and duration (4.10)."""
+    record = copy.deepcopy(RECORD)
+    record["session"]["entries"] = [
+        {"type": "user", "content": "early", "timestamp": "2026-07-01T09:00:00Z"},
+        {"type": "user", "content": "late", "timestamp": "2026-07-01T12:00:00Z"},
+    ]
+    session = told(record).vcon["sessions"][0]
+    assert session["start"] == "2026-07-01T10:00:00Z"
+    assert session["duration"] == 95.5
+
+
+def test_session_that_ends_before_it_begins_is_not_believed():
+    """The times of the entries count then, and the record's own stay."""
+    record = copy.deepcopy(RECORD)
+    record["session"]["session-end"] = "2026-06-30T10:00:00Z"
+    session = told(record).vcon["sessions"][0]
+    assert session["onrecord"]["rest"]["session-end"] == "2026-06-30T10:00:00Z"
+    assert session["onrecord"]["rest"]["session-start"] == 1782900000000
+
+
+def test_value_in_the_place_of_an_entry_is_kept_as_unreadable():
+    """What is no object is reported, and its beginning stands in an event (D-LOG-27)."""
+    record = copy.deepcopy(RECORD)
+    record["session"]["entries"] = ["a bare text", {"type": "user", "content": "hello"}]
+    imported = told(record)
+    (event,) = imported.events("unreadable-record")
+    assert event["data"]["head"] == '"a bare text"'
+    assert imported.accounting[0]["reported"] == 1
+
+
+def test_file_objects_that_cannot_be_made_are_kept():
+    """What file-attribution holds beside File Objects goes to the rest of the session (D-LOG-26)."""
+    outside = {"path": "../else.py", "conversations": [{"url": "https://example.com/else", "ranges": []}]}
+    record = changed(**{"file-attribution": {"files": ["no object", outside]}})
+    imported = told(record)
+    rest = imported.vcon["sessions"][0]["onrecord"]["rest"]
+    assert rest["file-attribution"]["files"] == ["no object", outside]
+
+
+def test_counts_that_contradict_each_other_are_kept_beside_ours():
+    """A native total that is not the sum stays in token_usage.native (section 7)."""
+    record = copy.deepcopy(RECORD)
+    usage = {"input": 10, "output": 5, "total": 99}
+    record["session"]["entries"] = [{"type": "assistant", "content": "hello", "token-usage": usage}]
+    imported = told(record)
+    assert imported.codes["usage-inconsistent"] == 1
+    assert imported.dialogs[0]["token_usage"]["total"] == 15
+    assert imported.dialogs[0]["token_usage"]["native"] == usage
+
+
+def test_source_of_a_picture_keeps_its_other_members():
+    """Of an attached picture only the data leaves its block."""
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo=", "x-from": "camera"}
+    record = copy.deepcopy(RECORD)
+    record["session"]["entries"] = [
+        {"type": "user", "content": [{"type": "text", "text": "look"}, {"type": "image", "source": source}]}
+    ]
+    (attachment,) = told(record).vcon["attachments"]
+    del source["data"]
+    assert attachment["onrecord"]["rest"]["source"] == source
+
+
+def test_content_check_knows_that_hashes_are_divided():
+    """The algorithm before a hash is no text that could be missing (F-04)."""
+    files = [{"path": "a.py", "conversations": [{"ranges": [{"content-hash": "sha256:" + "ab" * 32}]}]}]
+    about, *_ = VacrImporter.records_in({**RECORD, "file-attribution": {"files": files}})
+    (ranges,) = [told["ranges"] for told in about["file-attribution"]["files"][0]["conversations"]]
+    assert ranges == [{"content-hash": "ab" * 32}]

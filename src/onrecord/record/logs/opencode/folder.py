@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from onrecord.base.errors import UsageError
+from onrecord.record.logs.findings import FileFindings
 from onrecord.record.logs.folders import files_of
 from onrecord.record.logs.opencode import recognition
 from onrecord.record.logs.opencode.items import Store
@@ -69,6 +70,18 @@ def read_folder(store: Store) -> None:
             _enter_file(store, units, path, below)
 
 
+def _cleaned(data: bytes, findings: FileFindings) -> bytes:
+    """Return a text without NUL bytes and without a byte order mark, which are reported (R-02, R-03)."""
+    nuls = data.count(b"\0")
+    if nuls:
+        findings.add("nul-bytes", message=f"{nuls} NUL bytes in a file", action="removed")
+        data = data.replace(b"\0", b"")
+    if data.startswith(b"\xef\xbb\xbf"):
+        findings.count("bom", action="skipped")
+        data = data[3:]
+    return data
+
+
 def _enter_file(store: Store, units: Units, path: Path, below: tuple[str, ...]) -> None:
     trace = store.trace
     place = "/".join(below)[:256].encode("utf-8", "replace").decode("utf-8")
@@ -77,12 +90,12 @@ def _enter_file(store: Store, units: Units, path: Path, below: tuple[str, ...]) 
             data = stream.read(MAX_FILE + 1)
         if len(data) > MAX_FILE:
             raise NotJson("too-long", f"a file of more than {MAX_FILE} bytes")
-        parsed = parse(data.replace(b"\0", b"").removeprefix(b"\xef\xbb\xbf"))
+        parsed = parse(_cleaned(data, trace.findings))
     except (UsageError, OSError):
         units.rejected(b"", "malformed-line", "a file of the store cannot be read", about={"path": place})
         return
     except NotJson as fault:
-        if data.strip():
+        if data.strip(b" \t\r\n\0"):
             code = "truncated-tail" if fault.ends_inside else fault.code
             units.rejected(data, code, str(fault), about={"path": place})
         return

@@ -101,6 +101,8 @@ def _is_usual(name: str, member: Any) -> bool:
     """Say whether a member that has a home is of the kind that goes there."""
     if name == "error" or member is None:
         return True
+    if name == "role":
+        return member in ("user", "assistant")
     if name == "tools":
         return type(member) is dict
     if name == "system" and type(member) is list:

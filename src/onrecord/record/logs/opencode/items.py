@@ -37,6 +37,7 @@ class Item:
         "block",
         "created",
         "digest",
+        "event",
         "event_type",
         "has_entry",
         "id",
@@ -62,6 +63,9 @@ class Item:
         self.time: Any = None
         """Time of the record itself: of the row, or of the event that told it."""
         self.digest = 0
+        self.event: dict[str, Any] | None = None
+        """What the event that told it says beside it."""
+
         self.event_type = ""
         self.has_entry = True
         """Whether it becomes an object with an entry id, as attachments do not."""
@@ -96,8 +100,8 @@ class Store:
         """Types of the events that became system-events."""
         self.removed: set[str] = set()
         """Ids of messages and parts that the server said were removed."""
-        self.deltas: dict[str, list[tuple[int, str]]] = {}
-        """Record and text of what was added to a part since it was told whole."""
+        self.deltas: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+        """What was added to a part since it was told whole: record, and what the event says with its `delta`."""
         self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by __exit__
         self._end = 0
         self._sizes: list[int] = []
@@ -122,12 +126,13 @@ class Store:
         session: Any = None,
         message: Any = None,
         time: Any = None,
-        is_event: bool = False,
+        event: dict[str, Any] | None = None,
         block: int = 0,
     ) -> Item:
         """Enter a session, message or part; ids of what it belongs to stand in it or are given.
 
-        Of an event about something that was told before, what was told before is an older version.
+        Of an event about something that was told before, what was told before is an older version. `event` is what
+        the event says beside it.
         """
         value = record.value
         item = Item(record.number, self._put(value))
@@ -142,6 +147,7 @@ class Store:
                 value.get("type") == "file" and type(url) is str and url.startswith("data:")
             )
         item.time = time
+        item.event = event
         if kind != "part":
             item.created = self._created(value, time)
         own = {name: member for name, member in value.items() if name not in _NOT_CONTENT}
@@ -152,7 +158,7 @@ class Store:
             item.order = len(self._items)
             self._items[kind, key] = item
         else:
-            item = self._newer(known, item, is_event=is_event)
+            item = self._newer(known, item, is_event=event is not None)
         if kind == "session":
             item.session = key
         elif kind == "message":
@@ -172,9 +178,9 @@ class Store:
         item.message = self._last_message
         self._others.append(item)
 
-    def add_delta(self, record: Record, part: str, text: str) -> None:
-        """Note what an event adds to a part."""
-        self.deltas.setdefault(part, []).append((record.number, text))
+    def add_delta(self, record: Record, part: str, told: dict[str, Any]) -> None:
+        """Note what an event adds to a part: its text as `delta`, beside what else it says."""
+        self.deltas.setdefault(part, []).append((record.number, told))
 
     def has_part(self, part: str) -> bool:
         """Say whether a part of this id was told."""
@@ -206,6 +212,7 @@ class Store:
             "message",
             "created",
             "time",
+            "event",
             "digest",
             "has_entry",
         ):
@@ -238,6 +245,8 @@ class Store:
         """Return an item as the record that it was."""
         self._file.seek(self._starts[item.place])
         value = orjson.loads(self._file.read(self._sizes[item.place]))
+        if item.event:
+            value.setdefault("event", item.event)
         return Record(item.number, value, 0, 0, 0, item.numbers)
 
     def told(self) -> Iterator[Told]:

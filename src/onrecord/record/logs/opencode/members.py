@@ -37,8 +37,9 @@ SESSION: Final[Mapping[str, Kinds]] = {
     "cost": _NUMBER,
     "tokens": _OBJECT,
     "metadata": _OBJECT,
+    "event": _OBJECT,
 }
-"""Members of a session."""
+"""Members of a session, and what the event says that told it."""
 
 MESSAGE: Final[Mapping[str, Kinds]] = {
     "id": _TEXT,
@@ -63,6 +64,7 @@ MESSAGE: Final[Mapping[str, Kinds]] = {
     "format": _OBJECT,
     "structured": _ANY,
     "metadata": _OBJECT,
+    "event": _OBJECT,
     "time_created": _TIME,
     "time_updated": _TIME,
 }
@@ -74,6 +76,7 @@ _PART: Final[Mapping[str, Kinds]] = {
     "messageID": _TEXT,
     "type": _TEXT,
     "metadata": _OBJECT,
+    "event": _OBJECT,
     "time_created": _TIME,
     "time_updated": _TIME,
 }

@@ -12,6 +12,7 @@ from onrecord.record.logs.opencode.items import Item
 from onrecord.record.logs.opencode.members import MESSAGE, PARTS, STATE, look_over
 from onrecord.record.logs.opencode.parts import changes_of, write_part
 from onrecord.record.logs.opencode.tools import Outcome
+from onrecord.record.logs.opencode.units import Units
 from onrecord.record.logs.reading.records import Record
 from onrecord.record.logs.sessions import AGENT, NO_TIME, PARENT, USER, Entry
 
@@ -42,7 +43,7 @@ class MessageWriter:
     def write(self, item: Item, parts: list[Item]) -> None:
         """Write a message and its parts."""
         context, session = self.context, self.context.session
-        record = context.store.record(item)
+        record = Units(context.store).without_secrets(context.store.record(item))
         value = record.value
         look_over(value, MESSAGE, context.trace.findings, record=record.number, where="message")
         is_new = context.is_new("message", item)
@@ -178,7 +179,9 @@ class MessageWriter:
         if not deltas:
             return False
         text = part.get("text")
-        part["text"] = "".join([text if type(text) is str else "", *(added for _, added in deltas)])
+        told = [added for _, added in deltas]
+        part["deltas"] = {"text": text, "added": told}
+        part["text"] = "".join([text if type(text) is str else "", *(added["delta"] for added in told)])
         for number, _ in deltas:
             self.context.trace.mapped(number, is_conversation=True)
         self.context.trace.findings.count(
@@ -186,7 +189,7 @@ class MessageWriter:
         )
         return True
 
-    def _deltas(self, item: Item) -> list[tuple[int, str]]:
+    def _deltas(self, item: Item) -> list[tuple[int, dict[str, Any]]]:
         return [] if item.id is None else self.context.store.deltas.pop(item.id, [])
 
     def _note_child(self, part: Mapping[str, Any], outcome: Outcome) -> None:

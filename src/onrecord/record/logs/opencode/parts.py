@@ -10,7 +10,7 @@ from onrecord.record.logs.media import attach, from_data_url
 from onrecord.record.logs.opencode.context import Context
 from onrecord.record.logs.opencode.frames import Frame
 from onrecord.record.logs.opencode.tools import Outcome, is_time, write_tool
-from onrecord.record.logs.sessions import AGENT, Entry
+from onrecord.record.logs.sessions import AGENT, USER, Entry
 from onrecord.record.logs.usage import opencode
 
 ORPHAN_TEXT: Final = "orphan-text"
@@ -20,6 +20,8 @@ STEP_FINISH: Final = "step-finish"
 SUBTASK: Final = "subtask"
 
 _IDS: Final = frozenset({"id", "sessionID", "messageID", "type"})
+"""Members that an object tells in its own way, if they say what they should."""
+
 _ENCRYPTED: Final = (("openai", "reasoningEncryptedContent"), ("anthropic", "signature"))
 
 _EVENTS: Final = {
@@ -40,7 +42,7 @@ def write_part(
     """Write the objects of a part; of a tool part, return what became of the call. `speaker` None: nobody knows."""
     kind = part.get("type")
     if kind == "tool":
-        rest = _rest(part, frame, "tool", "callID", "state")
+        rest = _rest(part, entry, frame, "tool", "callID", "state")
         outcome = write_tool(entry, part, rest)
         frame.is_conversation = True
         return outcome
@@ -78,7 +80,7 @@ def _text(entry: Entry, part: dict[str, Any], frame: Frame, speaker: int | None,
         event_type = event_types.SYSTEM_PROMPT if frame.role == "system" else ORPHAN_TEXT
     else:
         event_type = ""
-    rest = _rest(part, frame, "text")
+    rest = _rest(part, entry, frame, "text")
     if event_type == event_types.SYSTEM_PROMPT:
         entry.system_prompt(text, "system", block=block, rest=rest)
     elif event_type:
@@ -107,7 +109,7 @@ def _reasoning(entry: Entry, part: dict[str, Any], frame: Frame, block: int) -> 
                 kept = {**metadata, provider: others}
                 if not others:
                     del kept[provider]
-    rest = _rest(part, frame, "text", "metadata")
+    rest = _rest(part, entry, frame, "text", "metadata")
     if kept:
         rest["metadata"] = kept
     content = "" if text is None else text
@@ -120,15 +122,15 @@ def _file(entry: Entry, part: dict[str, Any], frame: Frame, block: int) -> None:
     if found is None:
         _event(entry, "block/file", part, frame, block)
         return
-    rest = _rest(part, frame, "url")
-    attach(entry, found, block=block, native=part, rest=rest)
+    rest = _rest(part, entry, frame, "url")
+    attach(entry, found, block=block, native=part, rest=rest, by=AGENT if frame.role == "assistant" else USER)
     frame.is_conversation = True
 
 
 def _step_finish(entry: Entry, part: dict[str, Any], frame: Frame, block: int) -> None:
     """Write the end of a step; its tokens repeat those of the message, and count where that has none."""
     rest = frame.take_rest()
-    data = {name: member for name, member in part.items() if name not in _IDS}
+    data = _without_ids(part, entry, frame)
     usage = opencode(part.get("tokens"), cost=part.get("cost"))
     if not usage.is_empty:
         data["scope"] = "turn"
@@ -137,17 +139,29 @@ def _step_finish(entry: Entry, part: dict[str, Any], frame: Frame, block: int) -
 
 
 def _event(entry: Entry, event_type: str, part: Mapping[str, Any], frame: Frame, block: int) -> None:
-    data = {name: member for name, member in part.items() if name not in _IDS}
+    data = _without_ids(part, entry, frame)
     if event_type == "block/unknown" and "type" in part:
         data["type"] = part["type"]
     entry.event(event_type, data, block=block, rest=frame.take_rest())
 
 
-def _rest(part: Mapping[str, Any], frame: Frame, *mapped: str) -> dict[str, Any]:
+def _without_ids(part: Mapping[str, Any], entry: Entry, frame: Frame) -> dict[str, Any]:
+    """Return the members of a part beside its type, and beside those ids that say no more than its place."""
+    kept = {name: member for name, member in part.items() if name not in _IDS}
+    message = frame.record.value.get("id") if frame.record is not None else None
+    for name, home in (("sessionID", entry.session.agent_session_id), ("messageID", message)):
+        if part.get(name) is not None and part[name] != home:
+            kept[name] = part[name]
+    if part.get("id") is not None and type(part["id"]) is not str:
+        kept["id"] = part["id"]
+    return kept
+
+
+def _rest(part: Mapping[str, Any], entry: Entry, frame: Frame, *mapped: str) -> dict[str, Any]:
     """Return the members of a part that have no home, and those of its message if this is its first object."""
     rest: dict[str, Any] = {}
-    for name, member in part.items():
-        if name in _IDS or name in mapped:
+    for name, member in _without_ids(part, entry, frame).items():
+        if name in mapped:
             continue
         kept = member
         if name == "time" and type(member) is dict:

@@ -25,6 +25,7 @@ class OpenCode(Importer):
     agent_kind: ClassVar[str] = OPENCODE
     has_text_times: ClassVar[bool] = False
     carriers: ClassVar[frozenset[str]] = frozenset(["lines", "document", "values", "sqlite", "folder"])
+    is_newest_first: ClassVar[bool] = True
     tables: ClassVar[frozenset[str]] = frozenset(["message", "part"])
 
     @classmethod

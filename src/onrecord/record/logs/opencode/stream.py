@@ -15,6 +15,9 @@ from onrecord.record.logs.reading.records import Record
 HEARTBEAT: Final = "server.heartbeat"
 """An event that only says that the server is there; the first one is kept."""
 
+_OF_PARTS: Final = frozenset({"sessionID", "messageID", "partID", "field", "delta"})
+"""Members of an event that say what it is about."""
+
 _RENAMED: Final = {"session.error": event_types.ERROR}
 
 
@@ -24,16 +27,23 @@ def enter_event(store: Store, units: Units, record: Record) -> None:
     kind, told = event["type"], event["properties"]
     info, part = told.get("info"), told.get("part")
     if kind in ("session.created", "session.updated") and type(info) is dict:
-        store.enter("session", _about(record, info, "info"), is_event=True)
+        store.enter("session", _about(record, info, "info"), event=_around(record, "info"))
     elif kind == "message.updated" and type(info) is dict:
-        store.enter("message", _about(record, info, "info"), session=told.get("sessionID"), is_event=True)
+        around = _around(record, "info")
+        store.enter("message", _about(record, info, "info"), session=told.get("sessionID"), event=around)
     elif kind == "message.part.updated" and type(part) is dict:
         about = _about(record, part, "part")
-        item = store.enter("part", about, session=told.get("sessionID"), time=told.get("time"), is_event=True)
+        item = store.enter(
+            "part",
+            about,
+            session=told.get("sessionID"),
+            time=told.get("time"),
+            event=_around(record, "part"),
+        )
         for number, _ in store.deltas.pop(item.id, ()) if item.id is not None else ():
             store.trace.duplicate(number, "older-version", of=f"record {item.number}")
     elif kind == "message.part.delta" and _is_addition(store, told):
-        store.add_delta(record, told["partID"], told["delta"])
+        store.add_delta(record, told["partID"], {**_around(record, ""), "delta": told["delta"]})
     elif kind == HEARTBEAT and HEARTBEAT in store.seen_events:
         store.trace.duplicate(record, "heartbeat", of="the first heartbeat")
     else:
@@ -61,6 +71,19 @@ def _about(record: Record, value: dict[str, Any], member: str) -> Record:
     prefix = f"/properties/{member}"
     numbers = [pointer.removeprefix(prefix) for pointer in record.numbers]
     return Record(record.number, value, record.line, record.offset, record.size, numbers)
+
+
+def _around(record: Record, member: str) -> dict[str, Any]:
+    """Return what an event says beside what it is about: its own id and time, the folder of its project."""
+    value = record.value
+    event = event_of(value) or {}
+    told = {
+        name: inner for name, inner in event["properties"].items() if name != member and name not in _OF_PARTS
+    }
+    around = {name: inner for name, inner in event.items() if name not in ("type", "properties")}
+    if event is not value:
+        around = {name: inner for name, inner in value.items() if name != "payload"} | around
+    return {**around, "properties": told} if told else around
 
 
 def _is_addition(store: Store, told: Mapping[str, Any]) -> bool:

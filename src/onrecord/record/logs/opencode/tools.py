@@ -10,6 +10,7 @@ from onrecord.record.logs.attribution.patches import parse_unified
 from onrecord.record.logs.media import from_data_url
 from onrecord.record.logs.reading.values import arguments_of
 from onrecord.record.logs.sessions import NO_TIME, Entry
+from onrecord.record.logs.times import Times
 
 INVALID: Final = "invalid"
 """Name of the tool that stands for a call whose arguments the program refused."""
@@ -19,6 +20,7 @@ _ENDED: Final = {"completed": "completed", "success": "success", "error": "error
 
 _OPEN: Final = frozenset({"pending", "running"})
 _PROVIDER: Final = {"kind": "provider"}
+_times: Final = Times()
 
 
 class Outcome:
@@ -51,6 +53,8 @@ def write_tool(entry: Entry, part: Mapping[str, Any], rest: dict[str, Any]) -> O
     is_told = state.get("output") is not None or state.get("error") is not None
     has_result = status is not None or (is_told and not is_open)
     name, call_id = part.get("tool"), part.get("callID")
+    if call_id is not None and type(call_id) is not str:
+        rest["callID"] = call_id
     given, raw = arguments_of(state.get("input"))
     if raw is not None:
         rest["arguments"] = raw
@@ -90,11 +94,15 @@ def _write_result(
         shown, media = _attachments(entry, attachments)
         output = {"output": output, "attachments": shown}
     time = state.get("time")
+    end = time.get("end") if type(time) is dict else None
+    if end is not None and not is_time(end):
+        entry.trace.findings.add("time-missing", record=entry.record.number, action="derived")
+        end = None
     entry.result(
         output,
         call_id=call_id,
         status=status,
-        time=time["end"] if type(time) is dict and "end" in time else NO_TIME,
+        time=NO_TIME if end is None else end,
         origin=origin,
         rest={"state": kept} if kept else None,
         media=media,
@@ -159,8 +167,8 @@ def _without_home(
 
 
 def is_time(value: Any) -> bool:
-    """Say whether a native time has the kind that can be mapped."""
-    return type(value) in (int, float, str)
+    """Say whether a native time can be mapped."""
+    return type(value) in (int, float, str) and _times.read(value, is_text_format=False) is not None
 
 
 class Changes:

@@ -12,14 +12,14 @@ from onrecord.record.logs.opencode.frames import first_entry
 from onrecord.record.logs.opencode.items import Item, Store, Told
 from onrecord.record.logs.opencode.members import SESSION, look_over
 from onrecord.record.logs.opencode.messages import MessageWriter
-from onrecord.record.logs.opencode.units import host_of
+from onrecord.record.logs.opencode.units import host_of, without_shares
 from onrecord.record.logs.sessions import Entry
 from onrecord.record.logs.usage import opencode
 
 _WITH_HOME: Final = frozenset(
     ("id", "title", "directory", "version", "parentID", "cost", "tokens", "share", "revert")
 )
-_TEXTS: Final = ("directory", "version", "parentID", "title")
+_TEXTS: Final = ("id", "directory", "version", "parentID", "title")
 _DEFAULT_TITLE: Final = re.compile(r"(?:New|Child) session - \d{4}-")
 _BY_MODEL: Final = 1
 _BY_PROGRAM: Final = 2
@@ -77,6 +77,14 @@ class SessionWriter:
         for name in _TEXTS:
             if value.get(name) is not None and type(value[name]) is not str:
                 data[name] = value[name]
+        data, dropped = without_shares(data)
+        if dropped:
+            trace.findings.add(
+                "share-secret-dropped",
+                record=record.number,
+                count=dropped,
+                action="left out; the host is kept",
+            )
         host = host_of(share.get("url")) if type(share) is dict else None
         if host is not None:
             data["share"] = {"host": host}

@@ -74,10 +74,12 @@ def _of_value(value: Any, numbers: list[str]) -> Iterator[Found]:
         yield Found(None, value, [], numbers)
     elif SPANS in value or LOGS in value:
         yield from _of_export(value, numbers)
+    elif "attributes" not in value and is_about_agents(value):
+        yield Found(flat_span(value), value, [], numbers)
     elif is_span(value):
         faults: list[str] = []
         yield Found(read_span(value, faults), value, faults, numbers)
-    elif is_about_agents(value) or ("attributes" in value and plain(value["attributes"]) is not None):
+    elif is_about_agents(value) or plain(value.get("attributes")) is not None:
         span = flat_span(value) if is_about_agents(value) else read_span(value)
         yield Found(span, value, [], numbers)
     else:
@@ -91,13 +93,12 @@ def _of_export(value: dict[str, Any], numbers: list[str]) -> Iterator[Found]:
         (SPANS, "scopeSpans", "spans", read_span),
         (LOGS, "scopeLogs", "logRecords", read_log),
     ):
-        for resource, scope, item in _items(value.get(member), scopes, items):
+        for around, item in _items(value.get(member), scopes, items):
             faults: list[str] = []
             if isinstance(item, dict):
                 span = read(item, faults)
-                for name, around in (("resource", resource), ("scope", scope)):
-                    if around is not None:
-                        span.rest.setdefault(name, around)
+                for name, told_once in around.items():
+                    span.rest.setdefault(name, told_once)
                 yield Found(span, item, faults, numbers)
             else:
                 yield Found(None, item, faults, numbers)
@@ -110,26 +111,35 @@ def _of_export(value: dict[str, Any], numbers: list[str]) -> Iterator[Found]:
         yield Found(None, left, [], numbers)
 
 
-def _items(groups: Any, scopes: str, items: str) -> Iterator[tuple[Any, Any, Any]]:
-    """Walk an export. What stands where a list of objects should stand is given as an item of its own."""
+def _items(groups: Any, scopes: str, items: str) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Walk an export: what is told once for many items, and each item.
+
+    What stands where a list of objects should stand is given as an item of its own.
+    """
     for group in groups if isinstance(groups, list) else [] if groups is None else [groups]:
         inner = (
             group.get(scopes, group.get("instrumentationLibrarySpans")) if isinstance(group, dict) else None
         )
         if not isinstance(inner, list):
             if not isinstance(group, dict) or inner is not None:
-                yield None, None, [group]
+                yield {}, [group]
             continue
-        resource = _around(group.get("resource"))
+        above = _told_once(group, "resource", "resourceSchemaUrl")
         for scoped in inner:
             found = scoped.get(items) if isinstance(scoped, dict) else None
             if not isinstance(found, list):
                 if not isinstance(scoped, dict) or found is not None:
-                    yield resource, None, [scoped]
+                    yield above, [scoped]
                 continue
-            scope = _around(scoped.get("scope"))
+            around = above | _told_once(scoped, "scope", "scopeSchemaUrl")
             for item in found:
-                yield resource, scope, item if isinstance(item, dict) else [item]
+                yield around, item if isinstance(item, dict) else [item]
+
+
+def _told_once(group: Mapping[str, Any], member: str, schema: str) -> dict[str, Any]:
+    """Return the resource or the scope of a group, and the address of its schema."""
+    told = {member: _around(group.get(member)), schema: group.get("schemaUrl")}
+    return {name: value for name, value in told.items() if value not in (None, "")}
 
 
 def _around(value: Any) -> Any:
@@ -141,13 +151,29 @@ def _around(value: Any) -> Any:
 
 
 def _is_lines(head: bytes) -> bool:
-    """Say whether the first line is a value of its own, or at least does not only begin one."""
+    """Say whether the first line is a value of its own, or at least does not only begin one.
+
+    A first line that breaks off is followed by one that is a span, and does not end where a value may be continued.
+    """
     head = head.removeprefix(b"\xef\xbb\xbf").replace(b"\0", b"").lstrip(b" \t\r\n")
-    line, end, _ = head.partition(b"\n")
-    if not end:
+    lines = head.split(b"\n", 2)
+    if len(lines) == 1:
         return True
     try:
-        parse(line.rstrip(b"\r"))
+        parse(lines[0].rstrip(b"\r"))
     except NotJson as fault:
-        return not fault.ends_inside
+        return not fault.ends_inside or (
+            not lines[0].rstrip().endswith(_OPEN) and len(lines) > 2 and _is_record(lines[1])
+        )
     return True
+
+
+_OPEN: Final = (b"[", b"{", b",", b":")
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        value = parse(line.rstrip(b"\r")).value
+    except NotJson:
+        return False
+    return isinstance(value, dict) and is_decisive(value)

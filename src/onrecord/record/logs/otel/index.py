@@ -77,8 +77,8 @@ class SpanIndex:
         self._file.write(text)
         self._at.append(self._at[-1] + len(text))
         before = self._start[-1] if number else 0
-        self._start.append(before if span.start is None else span.start)
-        self._end.append(self._start[-1] if span.end is None else span.end)
+        self._start.append(before if span.start is None else _in_order(span.start))
+        self._end.append(self._start[-1] if span.end is None else _in_order(span.end))
         self.records.append(record)
         self.roles.append(span.role)
         self._traits.append(_traits(span))
@@ -217,6 +217,14 @@ class SpanIndex:
 
 _HAS_MESSAGES: Final = 1
 _HAS_USAGE: Final = 2
+
+
+_LAST_NS: Final = 2**63 - 1
+
+
+def _in_order(ns: int) -> int:
+    """Return a time as 64 bits hold it: those before 1678 and after 2262 stand first and last."""
+    return max(-_LAST_NS, min(ns, _LAST_NS))
 
 
 def _conversation(span: Span) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from onrecord.record.logs.otel.parts import Message, Part, block, messages_of, parts_of
-from onrecord.record.logs.otel.span import Span
+from onrecord.record.logs.otel.span import Span, event_time
 from onrecord.record.logs.otel.values import embedded
 
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
@@ -28,6 +28,12 @@ _CONTENT_EVENTS: Final = {
     "gen_ai.content.completion": "gen_ai.completion",
 }
 
+_WHOLE_EVENTS: Final = frozenset([_DETAILS, *_CONTENT_EVENTS])
+"""Events of which single attributes hold messages."""
+
+_ABOUT_EVENTS: Final = ("event.name", "gen_ai.system", "gen_ai.provider.name")
+"""Attributes of an event that are no members of its message."""
+
 _INDEXED: Final = re.compile(
     r"(llm\.input_messages|llm\.output_messages|gen_ai\.prompt|gen_ai\.completion)\.([0-9]{1,6})\.(?:message\.)?(.+)",
     re.ASCII | re.DOTALL,
@@ -40,14 +46,17 @@ _TOOLS: Final = re.compile(r"llm\.tools\.([0-9]{1,6})\.tool\.json_schema", re.AS
 
 
 class Conversation:
-    """What one span tells. `used` are the attributes, `used_events` the places of the events that it was read from."""
+    """What one span tells. `used` are the attributes that it was read from.
+
+    `used_events` are the events that it was read from, by their places: what no message has of them.
+    """
 
     def __init__(self) -> None:
         self.inputs: list[Part | Message] = []
         self.outputs: list[Part] = []
         self.definitions: list[Any] = []
         self.used: set[str] = set()
-        self.used_events: set[int] = set()
+        self.used_events: dict[int, dict[str, Any]] = {}
         self.numbers: list[str] = []
         self.odd: list[str] = []
         """Attributes that should hold messages and do not."""
@@ -142,7 +151,7 @@ def _from_events(direction: str) -> _Source:
                 if direction == "inputs":
                     told.definitions += inner.definitions
                 if inputs or outputs:
-                    told.used_events.add(place)
+                    told.used_events[place] = _left_of(event, inner.used)
             yield from inputs if direction == "inputs" else outputs
 
     return read
@@ -211,9 +220,12 @@ def _read_event(
         outputs += _looked_at(_messages(attributes, "gen_ai.output.messages", "assistant", told))
         _take_definitions(attributes.get("gen_ai.tool.definitions"), "gen_ai.tool.definitions", told)
     elif name == _CHOICE:
-        outputs += parts_of(_message(attributes, body), "assistant")
+        time = event_time(event)
+        outputs += (part._replace(time=time) for part in parts_of(_message(attributes, body), "assistant"))
     elif isinstance(name, str) and name in _EVENT_ROLES:
-        inputs += parts_of(_message(attributes, body), _EVENT_ROLES[name])
+        time = event_time(event)
+        spoken = parts_of(_message(attributes, body), _EVENT_ROLES[name])
+        inputs += (part._replace(time=time) for part in spoken)
     elif isinstance(name, str) and name in _CONTENT_EVENTS:
         attribute = _CONTENT_EVENTS[name]
         if attribute == "gen_ai.prompt":
@@ -231,9 +243,22 @@ def _message(attributes: Mapping[str, Any], body: Any) -> dict[str, Any]:
         found = embedded(message.get(name)) if isinstance(message.get(name), str) else None
         if found is not None and (name != "content" or _is_blocks(found[0])):
             message[name] = found[0]
-    for name in ("event.name", "gen_ai.system", "gen_ai.provider.name"):
+    for name in _ABOUT_EVENTS:
         message.pop(name, None)
     return message
+
+
+def _left_of(event: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+    """Return what the messages of an event do not have: its name, its time, what it says beside them."""
+    attributes = event.get("attributes")
+    left = {name: value for name, value in event.items() if name not in ("attributes", "body")}
+    if event.get("name") in _WHOLE_EVENTS:
+        kept = {name: value for name, value in (attributes or {}).items() if name not in used}
+        if "body" in event:
+            left["body"] = event["body"]
+    else:
+        kept = {name: attributes[name] for name in _ABOUT_EVENTS if attributes and name in attributes}
+    return {**left, "attributes": kept} if kept else left
 
 
 def _instructions(span: Span, told: Conversation) -> list[Part]:

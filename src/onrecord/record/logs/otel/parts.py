@@ -18,7 +18,8 @@ class Part(NamedTuple):
     """One block of a message.
 
     `value` is the text, the reasoning's content, the arguments, the output, or the native block of the other kinds;
-    `name` the tool or the block's type; `id` the call id. `rest` are the members of the block without a home.
+    `name` the tool or the block's type; `id` the call id. `rest` are the members of the block without a home; `time` is
+    the Date of the event that told it, if one did.
     """
 
     kind: Kind
@@ -27,6 +28,7 @@ class Part(NamedTuple):
     name: Any = None
     id: Any = None
     rest: Mapping[str, Any] = {}
+    time: str | None = None
 
 
 class Message(NamedTuple):
@@ -64,7 +66,9 @@ _TYPES: Final[Mapping[str, Kind]] = {
     "document": "media",
 }
 _TEXT: Final = ("content", "text", "thinking", "reasoning")
-_CALL_ID: Final = ("id", "toolCallId", "tool_call_id", "tool_use_id", "call_id")
+_CALL_ID: Final = ("call_id", "toolCallId", "tool_call_id", "tool_use_id", "id")
+"""Members with a call id. A block may have an id of its own beside it."""
+
 _NAME: Final = ("name", "toolName", "tool_name")
 _ARGUMENTS: Final = ("arguments", "args", "input")
 _OUTPUT: Final = ("response", "result", "output", "content")
@@ -209,6 +213,11 @@ def _left(message: Mapping[str, Any]) -> dict[str, Any]:
         value = message.get(name)
         if value is not None and not isinstance(value, kind):
             left[name] = value
+    spoken = message.get("role")
+    if spoken is not None and (
+        not isinstance(spoken, str) or _ROLES.get(spoken.lower(), spoken.lower()) != spoken
+    ):
+        left["role"] = spoken
     return left
 
 
@@ -249,22 +258,24 @@ def _call(native: Mapping[str, Any], role: str) -> Part | None:
     if not isinstance(name, str) or not name:
         return None
     raw = _first(holder, _ARGUMENTS)
-    homed = {"type", *_CALL_ID, *_NAME, *_ARGUMENTS} | ({"function"} if holder is function else set())
+    identity, call_id = _identity(native)
+    homed = {"type", identity, *_NAME, *_ARGUMENTS} | ({"function"} if holder is function else set())
     left = _without(native, homed)
     if holder is function:
         left |= _without(holder, {*_NAME, *_ARGUMENTS})
-    return Part("call", role, raw, name, _first(native, _CALL_ID), left)
+    return Part("call", role, raw, name, call_id, left)
 
 
 def _result(native: Mapping[str, Any], role: str) -> Part | None:
     name = next((name for name in _OUTPUT if name in native), None)
-    left = _without(native, {"type", name, *_CALL_ID})
+    identity, call_id = _identity(native)
+    left = _without(native, {"type", name, identity})
     return Part(
         "result",
         role,
         None if name is None else native[name],
         _first(native, _NAME),
-        _first(native, _CALL_ID),
+        call_id,
         left,
     )
 
@@ -274,6 +285,15 @@ def _media(native: Mapping[str, Any], role: str) -> Part | None:
 
 
 _MAKERS: Final = {"text": _text, "reasoning": _reasoning, "call": _call, "result": _result, "media": _media}
+
+
+def _identity(native: Mapping[str, Any]) -> tuple[str | None, Any]:
+    """Return the member with the call id, and the id; one of another kind is none."""
+    for name in _CALL_ID:
+        value = native.get(name)
+        if (isinstance(value, str) and value) or type(value) is int:
+            return name, value
+    return None, None
 
 
 def _first(native: Mapping[str, Any], names: tuple[str, ...]) -> Any:

@@ -37,7 +37,25 @@ _START: Final = ("startTimeUnixNano", "startTime", "start_time", "start_time_ms"
 _END: Final = ("endTimeUnixNano", "endTime", "end_time", "end_time_ms")
 _EVENT_TIME: Final = ("timeUnixNano", "time", "timestamp", "timestamp_ms", "observedTimeUnixNano")
 _CONTEXTS: Final = ("spanContext", "context")
-_HOMED: Final = frozenset(["attributes", "events", "parentSpanId", *_ID, *_PARENT])
+_HOMED: Final = frozenset(["attributes", "events"])
+_IDENTIFIERS: Final = frozenset([*_ID, *_PARENT])
+
+_MEMBERS: Final = frozenset(
+    [
+        "events",
+        "name",
+        "parentSpanContext",
+        "status",
+        "status_code",
+        "status_message",
+        *_TRACE,
+        *_IDENTIFIERS,
+        *_START,
+        *_END,
+        *_CONTEXTS,
+    ]
+)
+"""Members of a span beside its attributes."""
 
 _OPERATIONS: Final = {
     "invoke_agent": AGENT,
@@ -95,8 +113,11 @@ class Span:
         self.is_log = False
 
     def to_row(self) -> list[Any]:
-        """Return what `from_row` makes the span of again."""
-        return [getattr(self, name) for name in self.__slots__]
+        """Return what `from_row` makes the span of again: times as text, they may have more than 64 bits."""
+        row = [getattr(self, name) for name in self.__slots__]
+        for place in _TIMES:
+            row[place] = None if row[place] is None else str(row[place])
+        return row
 
     @classmethod
     def from_row(cls, row: list[Any]) -> Span:
@@ -104,6 +125,9 @@ class Span:
         span = cls.__new__(cls)
         for name, value in zip(cls.__slots__, row, strict=True):
             setattr(span, name, value)
+        for name in ("start", "end"):
+            text = getattr(span, name)
+            setattr(span, name, None if text is None else int(text))
         return span
 
     @property
@@ -156,6 +180,9 @@ class Span:
         return made
 
 
+_TIMES: Final = tuple(Span.__slots__.index(name) for name in ("start", "end"))
+
+
 def is_span(value: Mapping[str, Any]) -> bool:
     """Say whether an object is a span of some exporter: one that has an id, or attributes and a start."""
     if any(isinstance(value.get(name), str) for name in _ID):
@@ -203,7 +230,12 @@ def read_span(value: Mapping[str, Any], faults: list[str] | None = None) -> Span
     elif events is not None:
         homed.discard("events")
         faults.append("odd-shape")
-    span.rest = {name: inner for name, inner in value.items() if name not in homed}
+    span.rest = {
+        name: inner
+        for name, inner in value.items()
+        if name not in homed
+        and (name not in _IDENTIFIERS or (inner is not None and not isinstance(inner, str)))
+    }
     return span
 
 
@@ -229,11 +261,12 @@ def plain_body(body: Any) -> Any:
     return None if found is None else found[0]["body"]
 
 
-def flat_span(value: dict[str, Any]) -> Span:
-    """Return a flat map of attributes as a span without id and times."""
-    span = Span()
-    found = plain(value)
-    span.attributes = value if found is None else found[0]
+def flat_span(value: Mapping[str, Any]) -> Span:
+    """Return a flat map of attributes as a span, with what a span's own members beside them say."""
+    span = read_span({name: inner for name, inner in value.items() if name in _MEMBERS})
+    attributes = {name: inner for name, inner in value.items() if name not in _MEMBERS}
+    found = plain(attributes)
+    span.attributes = attributes if found is None else found[0]
     return span
 
 

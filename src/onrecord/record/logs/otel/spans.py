@@ -5,6 +5,7 @@ Source: native-logs.md 4.9.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from onrecord.record.logs.otel.span import AGENT, LOG, RESPONSE, TOOL, Span
 from onrecord.record.logs.otel.telling import Telling
 from onrecord.record.logs.otel.values import PREFIXES
 from onrecord.record.logs.reading import sqlite
-from onrecord.record.logs.reading.records import Record
+from onrecord.record.logs.reading.records import Record, head_of
 from onrecord.record.logs.sessions import NO_TIME, Entry, NativeSession
 
 _AGENT_MEMBERS: Final = "gen_ai.agent."
@@ -258,18 +259,36 @@ class OtelImporter(Importer):
         trace = self.trace
         for number, value in self._unplaced:
             if not isinstance(value, dict):
-                trace.reported(number, "not-an-object")
+                self._tell_no_object(number, value)
                 continue
             if any(other.recognises(value) for other in importers() if other is not type(self)):
                 trace.reported(number, "foreign-record")
                 continue
-            session = next(iter(trace.sessions.values()), None) or trace.session(
-                f"sha256-{trace.file.sha256[:32]}"
-            )
+            session = self._first_session()
             kind = value.get("type")
             name = kind if isinstance(kind, str) and kind else next(iter(value), "empty")
             trace.findings.add("unknown-record-type", name=name[:64], action="kept as an event")
             session.entry(Record(number, {}, 0, 0, 0, [])).event(name, value)
+
+    def _tell_no_object(self, number: int, value: Any) -> None:
+        """Report a value that stands where an object should, and keep its beginning (D-LOG-27)."""
+        text = orjson.dumps(value)
+        self.trace.reported(number, "not-an-object", action="kept as unreadable-record")
+        data = {
+            "record": number,
+            "offset": 0,
+            "bytes": len(text),
+            "sha256": hashlib.sha256(text).hexdigest(),
+            "head": head_of(text),
+        }
+        entry = self._first_session().entry(Record(number, {}, 0, 0, 0, []))
+        entry.event(event_types.UNREADABLE_RECORD, data)
+
+    def _first_session(self) -> NativeSession:
+        """Return the session of what belongs to none: the first of the source."""
+        trace = self.trace
+        first = next(iter(trace.sessions.values()), None)
+        return first or trace.session(f"sha256-{trace.file.sha256[:32]}")
 
 
 def _service(span: Span) -> tuple[str | None, str | None]:

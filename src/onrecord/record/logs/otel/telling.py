@@ -59,7 +59,7 @@ class Telling:
         self.session: NativeSession = entry.session
         self.span = span
         self.used: set[str] = set()
-        self.used_events: set[int] = set()
+        self.used_events: dict[int, dict[str, Any]] = {}
         self._seen = seen
         self._waiting = waiting
         self._messages = messages
@@ -87,7 +87,7 @@ class Telling:
             attributes = {name: value for name, value in span.attributes.items() if name not in self.used}
             if attributes:
                 rest["attributes"] = attributes
-            events = [event for place, event in enumerate(span.events) if place not in self.used_events]
+            events = [self.used_events.get(place, event) for place, event in enumerate(span.events)]
             if events:
                 rest["events"] = events
         return rest or None
@@ -172,9 +172,9 @@ class Telling:
         """
         span, session, attributes = self.span, self.session, self.span.attributes
         called = first(attributes, CALL_IDS)
-        call_id = identifier(attributes[called]) if called is not None else span.id
-        call_id = call_id or f"L{self.entry.record.number}"
-        if called is not None:
+        named = identifier(attributes[called]) if called is not None else ""
+        call_id = named or span.id or f"L{self.entry.record.number}"
+        if called is not None and named:
             self.used.add(called)
         output = first(attributes, TOOL_RESULTS)
         if output is not None:
@@ -255,7 +255,7 @@ class Telling:
         self._messages[key] = tuple(counted)
 
     def _part(self, part: Part, *, model: str | None, is_output: bool, is_new: bool = False) -> int | None:
-        time = self._end if is_output else NO_TIME
+        time = part.time or (self._end if is_output else NO_TIME)
         if part.kind == "call" and part.id is not None:
             if self._is_known_call(part, is_new=is_new):
                 return None
@@ -311,7 +311,10 @@ class Telling:
         found = binary_of(native)
         if found is not None:
             content, left = found
-            return media.attach(self.entry, content, block=self._next(), native=native, rest=self.rest(left))
+            by = AGENT if part.role == "assistant" else PARENT if self.session.is_child else USER
+            return media.attach(
+                self.entry, content, block=self._next(), native=native, rest=self.rest(left), by=by
+            )
         return self.entry.event(
             f"block/{part.name}",
             {"role": part.role, "block": native},

@@ -62,12 +62,17 @@ def any_value(value: Any) -> Any:
     if kind == "intValue":
         return integer(inner)
     if kind == "arrayValue":
-        items = inner.get("values", []) if isinstance(inner, dict) else None
+        items = inner.get("values", []) if _is_of_values(inner) else None
         return [any_value(item) for item in items] if isinstance(items, list) else value
     if kind == "kvlistValue":
-        found = plain(inner.get("values", [])) if isinstance(inner, dict) else None
+        found = plain(inner.get("values", [])) if _is_of_values(inner) else None
         return value if found is None else found[0]
     return value
+
+
+def _is_of_values(value: Any) -> bool:
+    """Say whether an object is a list of OTLP and nothing else."""
+    return isinstance(value, dict) and value.keys() <= {"values"}
 
 
 def integer(value: Any) -> Any:

@@ -91,7 +91,10 @@ class EntryWriter:
         found = media.medium(mediatype, holder.get("data")) if mediatype is not None else None
         if found is not None:
             left = {member: value for member, value in native.items() if member not in ("source", "data")}
-            media.attach(self._entry, found, block=number, native=native, rest=self._take(left))
+            if holder is source:
+                left["source"] = {member: value for member, value in source.items() if member != "data"}
+            by = AGENT if self._type == "assistant" else USER
+            media.attach(self._entry, found, block=number, native=native, rest=self._take(left), by=by)
             return
         findings = self._entry.trace.findings
         if name in ("block", "text"):
@@ -198,7 +201,8 @@ class EntryWriter:
 
 def token_usage(usage: Usage, native: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Token_Usage of a `token-usage`: its counts in normal form and its other members as they are."""
-    made = to_token_usage(usage, dict(native) if usage.invalid else None) or {}
+    is_ours = bool(usage.invalid) or not usage.is_consistent
+    made = to_token_usage(usage, dict(native) if is_ours else None) or {}
     return {**{name: value for name, value in native.items() if name not in _COUNTS}, **made}
 
 

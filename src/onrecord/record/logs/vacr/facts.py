@@ -112,6 +112,26 @@ class Facts:
             self._odd("environment", native)
         self._others(native, _SESSION)
 
+    def times(self, native: Mapping[str, Any]) -> None:
+        """Let the session begin and end when the record says so, whatever the times of its entries are.
+
+        A record that ends before it begins is not believed: its times go to `rest`, and those of the entries count.
+        """
+        start, end = (time_of(native.get(name)) for name in ("session-start", "session-end"))
+        session = self._session
+        if start is not None and end is not None and end.ns < start.ns:
+            for name in ("session-start", "session-end"):
+                if name not in self.rest:
+                    self._keep(name, native)
+            return
+        if start is not None:
+            session.first = (start.ns, start.text)
+        if end is not None:
+            session.last = (end.ns, end.text)
+            # A Session has no member for its end: a duration of seconds is not the text that the record has.
+            if "session-end" not in self.rest:
+                self._keep("session-end", native)
+
     def models(self, native: Any) -> None:
         """Keep the list of models where the agent's, in the order in which they were used, is another."""
         listed = native.get("models") if isinstance(native, dict) else None

@@ -5,19 +5,24 @@ Source: native-logs.md 4.10; record.md section 9; AA appendix C.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
+from onrecord.record.logs import event_types
 from onrecord.record.logs.attribution import Attribution
 from onrecord.record.logs.interface import Importer, register
-from onrecord.record.logs.reading.records import Record
+from onrecord.record.logs.reading.records import Record, head_of
 from onrecord.record.logs.reading.values import read_values
 from onrecord.record.logs.sessions import NO_TIME, Entry, NativeSession
 from onrecord.record.logs.trace import Trace
 from onrecord.record.logs.vacr.entries import EntryWriter
 from onrecord.record.logs.vacr.facts import Facts, time_of, uuid_of
+
+_NO_FILE: Final = ("odd-shape", "attribution-path-outside-root")
+"""Findings about what was left out of a File Object, or about one that could not be made."""
 
 
 class _Place(NamedTuple):
@@ -62,7 +67,11 @@ class VacrImporter(Importer):
             yield value
             return
         around = {name: inner for name, inner in session.items() if name != "entries"}
-        yield {**value, "session": around}
+        yield {
+            **value,
+            "session": around,
+            "file-attribution": _without_algorithms(value.get("file-attribution")),
+        }
         for place in _flattened(session.get("entries"), {}):
             native = place.native
             if isinstance(native, dict) and isinstance(native.get("children"), list):
@@ -112,6 +121,7 @@ class VacrImporter(Importer):
         entry = session.entry(record, time=NO_TIME if time_of(start) is None else start)
         session.begin(entry, {"version": version} if version is not None else {})
         self._entries(session, entries, records)
+        facts.times(told)
         facts.models(told.get("agent-meta"))
         self._attribution(session, native.get("file-attribution"), record, odd)
         session.rest = {**facts.rest, **odd}
@@ -148,11 +158,25 @@ class VacrImporter(Importer):
                 skipped.add(number)
                 self.trace.duplicate(record, "duplicate-entry")
             elif not isinstance(native, dict):
-                self.trace.reported(record, "not-an-object")
+                self._no_entry(session, native, record, number)
             elif self._is_repeated(native, known, record):
                 skipped.add(number)
             else:
                 written[-1] = self._entry(session, native, record, number, above)
+
+    def _no_entry(self, session: NativeSession, native: Any, record: Record, number: int) -> None:
+        """Report a value that stands where an entry should, and keep its beginning (D-LOG-27)."""
+        self.trace.reported(record, "not-an-object", action="kept as unreadable-record")
+        text = orjson.dumps(native)
+        data = {
+            "record": record.number,
+            "offset": 0,
+            "bytes": len(text),
+            "sha256": hashlib.sha256(text).hexdigest(),
+            "head": head_of(text),
+        }
+        place = Record(record.number, {}, 0, 0, 0, record.numbers)
+        session.entry(place, id=f"L{number}").event(event_types.UNREADABLE_RECORD, data)
 
     def _entry(
         self,
@@ -218,14 +242,18 @@ class VacrImporter(Importer):
             odd["file-attribution"] = native
             return
         left = {name: value for name, value in native.items() if name != "files"}
-        if left:
-            odd["file-attribution"] = left
-        attribution = Attribution(session.working_dir, self.trace.findings)
+        findings = self.trace.findings
+        attribution = Attribution(session.working_dir, findings)
         for file in files:
+            before = [findings.total(code) for code in _NO_FILE]
             if isinstance(file, dict):
                 attribution.imported(file, record=record.number)
             else:
-                self.trace.findings.add("odd-shape", record=record.number, action="no File Object")
+                findings.add("odd-shape", record=record.number, action="no File Object")
+            if before != [findings.total(code) for code in _NO_FILE]:
+                left.setdefault("files", []).append(file)
+        if left:
+            odd["file-attribution"] = left
         session.file_attribution = attribution.result()
 
 
@@ -244,3 +272,16 @@ def _flattened(entries: Any, odd: dict[str, Any]) -> Iterator[_Place]:
         children = place.native.get("children") if isinstance(place.native, dict) else None
         if isinstance(children, list):
             waiting += [_Place(child, number) for child in reversed(children)]
+
+
+def _without_algorithms(value: Any) -> Any:
+    """Return a file attribution as F-04 takes it over, without the algorithms before its hashes."""
+    if isinstance(value, list):
+        return [_without_algorithms(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: _without_algorithms(inner) for name, inner in value.items()}
+    digest = made.get("content-hash")
+    if isinstance(digest, str):
+        made["content-hash"] = digest.rpartition(":")[2]
+    return made
