@@ -3,16 +3,17 @@
 import hashlib
 import io
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.data import shared_data
 
 from onrecord.record.logs.findings import FileFindings
 from onrecord.record.logs.reading.lines import read_lines
 from onrecord.record.logs.reading.parsing import MAX_DEPTH
 from onrecord.record.logs.reading.records import Record, Unreadable
+from support.data import shared_data
 
 
 class Dribble(io.BytesIO):
@@ -347,3 +348,16 @@ class TestEdgeCases:
         assert codes(findings) == found
         assert len(items) == records
         assert sum(isinstance(item, Unreadable) for item in items) == unreadable
+
+
+def test_memory_of_many_nul_runs_is_bounded():
+    """R-03, R-20: NUL bytes between other bytes of one line cost no memory each, and later places are still exact."""
+    data = b"\n\0" * 200_000 + b'{"a":1}\n'
+    tracemalloc.start()
+    try:
+        items, _ = read(data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [(item.offset, item.line) for item in items] == [(len(data) - 8, 200_001)]
+    assert peak < 12_000_000

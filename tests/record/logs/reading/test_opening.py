@@ -8,13 +8,13 @@ import os
 import pytest
 import zstandard
 from tests.record.logs.reading.test_lines import codes
-from tests.support.data import shared_data
 
 from onrecord.base.errors import UsageError
 from onrecord.record.logs.findings import FileFindings
 from onrecord.record.logs.reading.lines import read_lines
 from onrecord.record.logs.reading.opening import NativeFile
 from onrecord.record.logs.reading.records import Record
+from support.data import shared_data
 
 TEXT = b"".join(b'{"number":%d,"said":"hello %d"}\n' % (number, number * 7919) for number in range(20_000))
 
@@ -177,6 +177,14 @@ class TestGzip:
             _, text, found = opened(tmp_path / "a.gz", data[:end])
             assert TEXT.startswith(text)
             assert found == {"truncated-archive": 1}
+
+    def test_gzip_checksum(self, tmp_path):
+        """A gzip archive whose checksum or length is wrong gives its whole text, and the finding."""
+        for at in (-8, -1):
+            data = bytearray(gzip.compress(TEXT))
+            data[at] ^= 0xFF
+            _, text, found = opened(tmp_path / "a.gz", bytes(data))
+            assert (text, found) == (TEXT, {"truncated-archive": 1})
 
     def test_damage(self, tmp_path):
         """R-11: a damaged byte ends the text with a finding."""

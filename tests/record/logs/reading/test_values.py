@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.record.logs.reading.test_lines import Dribble, codes, values
-from tests.support.data import shared_data
 
 from onrecord.record.logs.findings import FileFindings
 from onrecord.record.logs.reading.records import NotJson, Record
 from onrecord.record.logs.reading.values import arguments_of, clean, read_values
+from support.data import shared_data
 
 
 def read(data, *, by=None, **options):

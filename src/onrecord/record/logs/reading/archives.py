@@ -5,6 +5,7 @@ A damaged or cut archive gives what comes before the damage, and one finding `tr
 
 from __future__ import annotations
 
+import contextlib
 import io
 import zlib
 from abc import abstractmethod
@@ -80,8 +81,11 @@ class GzipSource(_Source):
         super().__init__(packed, findings)
         self._member: Any = None
         self._rest = b""
+        self._is_damaged = False
 
     def _more(self) -> bytes | None:
+        if self._is_damaged:
+            raise _Damaged("the archive is damaged")
         data = self._rest or self._packed.read(_GZIP_BYTES)
         self._rest = b""
         if self._member is None:
@@ -91,16 +95,27 @@ class GzipSource(_Source):
             self._member = zlib.decompressobj(wbits=31)
         elif not data:
             raise _Damaged("the archive ends inside a member")
+        before = self._member.copy()
         try:
             piece: bytes = self._member.decompress(data, _GZIP_OUTPUT)
         except zlib.error:
-            raise _Damaged("the archive is damaged") from None
+            self._is_damaged = True
+            return _before_damage(before, data)
         if self._member.eof:
             self._rest = self._member.unused_data
             self._member = None
         else:
             self._rest = self._member.unconsumed_tail
         return piece
+
+
+def _before_damage(member: Any, data: bytes) -> bytes:
+    """Return what comes before the damage in `data`: a call that fails keeps back what it has unpacked."""
+    pieces: list[bytes] = []
+    with contextlib.suppress(zlib.error):
+        for at in range(len(data)):
+            pieces.append(member.decompress(data[at : at + 1]))  # noqa: PERF401 - those before the error count
+    return b"".join(pieces)
 
 
 class ZstdSource(_Source):

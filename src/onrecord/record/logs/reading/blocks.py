@@ -18,6 +18,9 @@ from onrecord.record.logs.findings import FileFindings
 BLOCK_BYTES: Final = 1 << 19
 """Bytes that are read at once: enough that the loop over blocks costs nothing, little beside the program itself."""
 
+MAX_GAPS: Final = 65_536
+"""Most NUL runs of one line whose places are kept apart, so that runs alone cannot fill memory."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUL_RUN = re.compile(rb"\0+")
 
@@ -74,11 +77,19 @@ class Blocks:
             if not self._run_bytes:
                 self._run_start = self._read + start
             self._run_bytes += end - start
-            self._gaps.append((self._clean + start - removed, end - start))
+            self._note_gap(self._clean + start - removed, end - start)
             removed += end - start
             if end < len(block):
                 self._end_run()
         return block.replace(b"\0", b"")
+
+    def _note_gap(self, clean: int, length: int) -> None:
+        gaps = self._gaps
+        if len(gaps) < MAX_GAPS:
+            gaps.append((clean, length))
+        else:  # nobody has asked for long: places between these two runs are told some bytes too far
+            place, before = gaps[-1]
+            gaps[-1] = place, before + length
 
     def _end_run(self) -> None:
         length = self._run_bytes

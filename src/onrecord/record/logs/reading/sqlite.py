@@ -1,7 +1,7 @@
 """SQLite stores: read from a private copy, never from the file that a program may be writing (native-logs.md R-12).
 
-The schema of a store is content like any other: only SELECT on real tables is possible; views, triggers, virtual tables
-and computed columns are not run. What type a cell has is the caller's to check, since SQLite does not.
+The schema of a store is content like any other: only SELECT on real tables is possible; views, triggers and virtual
+tables are not run, and computed columns are null. What type a cell has is the caller's to check, since SQLite does not.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ def _prepare(connection: sqlite3.Connection, findings: FileFindings | None) -> N
     connection.execute("PRAGMA query_only = ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
     connection.text_factory = _reader_of_text(findings)
-    readable = frozenset(name for name in _real_tables(connection) if not _computes(connection, name))
+    readable = frozenset(_real_tables(connection))
+    computed = frozenset((name, column) for name in readable for column in _computed(connection, name))
 
     def authorize(action: int, *places: str | None) -> int:
         # The last place names the view or trigger on whose behalf something is read.
@@ -144,6 +145,8 @@ def _prepare(connection: sqlite3.Connection, findings: FileFindings | None) -> N
             return sqlite3.SQLITE_DENY
         if action == sqlite3.SQLITE_READ and places[0] not in readable and places[0] != "sqlite_master":
             return sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_READ and (places[0], places[1]) in computed:
+            return sqlite3.SQLITE_IGNORE  # null is read instead
         return sqlite3.SQLITE_OK
 
     connection.set_authorizer(authorize)
@@ -154,10 +157,11 @@ def _real_tables(connection: sqlite3.Connection) -> list[str]:
     return [name for (name,) in found if isinstance(name, str)]
 
 
-def _computes(connection: sqlite3.Connection, table: str) -> bool:
-    """Say whether a table has columns that are computed when they are read: SQLite asks nobody about those."""
-    columns = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})")
-    return any(hidden for *_, hidden in columns)
+def _computed(connection: sqlite3.Connection, table: str) -> Iterator[str]:
+    """Yield the columns that would be computed when they are read: SQLite asks nobody about what they call."""
+    for _, name, *_, hidden in connection.execute(f"PRAGMA table_xinfo({_quoted(table)})"):
+        if hidden:
+            yield name
 
 
 def _reader_of_text(findings: FileFindings | None) -> Callable[[bytes], str]:
