@@ -207,7 +207,8 @@ def mutations(draw: st.DrawFn, lines: Sequence[dict[str, Any]]) -> bytes:
             other = draw(st.integers(0, len(values) - 1))
             values[place], values[other] = values[other], values[place]
         elif step == "junk":
-            values.insert(place, draw(st.sampled_from([*ODD_VALUES, {"type": "news"}, {"type": []}])))
+            junk = draw(st.sampled_from([*ODD_VALUES, {"type": "news"}, {"type": []}]))
+            values.insert(place, copy.deepcopy(junk))
         else:
             paths = list(_paths(values[place]))
             if paths:

@@ -9,10 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.support.native_logs import Imported, import_files
-
 from onrecord.record.logs.importing import import_paths
 from onrecord.record.logs.runs import Options
+from support.native_logs import Imported, import_files
 
 FORMAT = "opencode-json"
 START = 1_782_900_000_000
