@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.support.codex_logs import EXEC, OWN, WHOLE, meta, says, turn
-from tests.support.native_logs import import_lines, mutations, odd_shapes, to_bytes
+
+from support.codex_logs import EXEC, OWN, WHOLE, meta, says, turn
+from support.native_logs import import_lines, mutations, odd_shapes, to_bytes
 
 HEAD = [meta(), turn()]
 

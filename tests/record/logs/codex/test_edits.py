@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.codex_logs import OWN, PATCH, calls, event, gives, item, meta, turn
-from tests.support.native_logs import Imported, import_lines
+
+from support.codex_logs import OWN, PATCH, calls, event, gives, item, meta, turn
+from support.native_logs import Imported, import_lines
 
 ROOT = "/home/dev/example"
 CALL = item({"type": "custom_tool_call", "name": "apply_patch", "input": PATCH, "call_id": "c1"})
@@ -53,6 +54,42 @@ def test_patches_in_arguments_count(call: dict[str, Any]) -> None:
     assert _files(_import(call, DONE)) == {"notes.md": [(1, 2)]}
 
 
+SCRIPT = f"apply_patch <<'EOF'\n{PATCH}EOF\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        (calls("c1", "shell", {"command": ["bash", "-lc", SCRIPT]}), "notes.md"),
+        (calls("c1", "exec_command", {"cmd": SCRIPT}), "notes.md"),
+        (calls("c1", "exec_command", {"cmd": f"cd docs && {SCRIPT}"}), "docs/notes.md"),
+        (calls("c1", "exec_command", {"cmd": SCRIPT, "workdir": f"{ROOT}/src"}), "src/notes.md"),
+        (calls("c1", "shell", {"command": ["apply_patch", PATCH], "workdir": "src"}), "src/notes.md"),
+        (calls("c1", "exec_command", {"cmd": f"{SCRIPT}rm notes.md"}), None),
+        (calls("c1", "exec_command", {"cmd": f"echo {SCRIPT}"}), None),
+    ],
+)
+def test_a_here_document_is_a_patch(call: dict[str, Any], path: str | None) -> None:
+    """A script that only applies a patch is one; its paths count from the directory that the call names."""
+    assert _files(_import(call, DONE)) == ({} if path is None else {path: [(1, 2)]})
+
+
+def test_paths_of_a_patch_count_from_the_directory_of_the_turn() -> None:
+    """After a change of the working directory, relative paths of patches mean files there."""
+    assert _files(_import(turn(cwd=f"{ROOT}/src"), CALL, DONE)) == {"src/notes.md": [(1, 2)]}
+
+
+def test_changes_in_the_form_of_2025_are_edits() -> None:
+    """Changes whose kind is the name of their only member are applied too, and a deleted file has no File Object."""
+    changes = {
+        f"{ROOT}/notes.md": {"add": {"content": "one\ntwo\n"}},
+        f"{ROOT}/up.md": {"update": {"unified_diff": "@@ -1 +1,2 @@\n a\n+b\n", "move_path": None}},
+        f"{ROOT}/gone.md": {"delete": {"content": "x\n"}},
+    }
+    imported = _import(event("patch_apply_end", call_id="c1", success=True, changes=changes))
+    assert _files(imported) == {"notes.md": [(1, 2)], "up.md": [(2, 2)]}
+
+
 def test_changes_of_an_end_event_count_once() -> None:
     """Changes told by an end event, a completed item and the patch itself are one edit."""
     changes = {
@@ -86,6 +123,33 @@ def test_a_failed_end_changes_nothing() -> None:
         _files(_import(CALL, event("patch_apply_end", call_id="c1", success=False, changes=changes), DONE))
         == {}
     )
+
+
+@pytest.mark.parametrize("status", ["in_progress", "inProgress", "pending"])
+def test_changes_in_progress_give_no_ranges(status: str) -> None:
+    """F-01: changes that are not applied yet are no edits, and the call stays open; its end applies them."""
+    changes = {f"{ROOT}/notes.md": {"type": "add", "content": "one\n"}}
+    going = event(
+        "item_completed", item={"type": "FileChange", "id": "c1", "changes": changes, "status": status}
+    )
+    imported = _import(going)
+    assert _files(imported) == {}
+    assert (len(imported.events("tool-call")), imported.codes["call-without-result"]) == (1, 1)
+    done = event("patch_apply_end", call_id="c1", success=True, changes=changes)
+    imported = _import(going, done)
+    assert _files(imported) == {"notes.md": [(1, 1)]}
+    assert len(imported.events("tool-call")) == len(imported.events("tool-result")) == 1
+    assert _files(_import(CALL, going)) == {}
+
+
+def test_streams_give_no_ranges_for_changes_in_progress() -> None:
+    """F-01: nor does the event stream."""
+    change = {"path": "/x/a.md", "kind": "add"}
+    item_ = {"id": "item_0", "type": "file_change", "changes": [change], "status": "in_progress"}
+    lines = [{"type": "thread.started", "thread_id": OWN}, {"type": "item.completed", "item": item_}]
+    imported = import_lines(lines, "codex-exec-json")
+    imported.assert_sound()
+    assert imported.codes["attribution-path-outside-root"] == 0
 
 
 def test_event_streams_without_a_folder_have_no_files() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.codex_logs import calls, event, gives, item, meta, says, turn
-from tests.support.native_logs import Imported, import_lines
+
+from onrecord.record.logs.codex import thread
+from support.codex_logs import calls, event, gives, item, meta, turn
+from support.native_logs import Imported, import_lines
 
 END = event(
     "exec_command_end", call_id="c1", command=["ls"], aggregated_output="x", exit_code=3, duration={"secs": 1}
@@ -25,7 +27,8 @@ def test_an_end_supplements_the_output(values: list[dict[str, Any]]) -> None:
     imported = _import(*values)
     (result,) = imported.events("tool-result")
     assert (result["output"], result["status"], result["is_error"]) == ("a.txt", "error", True)
-    assert result["onrecord"]["rest"]["exec_command_end"] == {"exit_code": 3, "duration": {"secs": 1}}
+    details = {"exit_code": 3, "duration": {"secs": 1}, "aggregated_output": "x"}
+    assert result["onrecord"]["rest"]["exec_command_end"] == details
     assert imported.accounting[0]["of_duplicates"] == {"twin": 1}
 
 
@@ -112,42 +115,82 @@ def test_images_that_were_made_are_results() -> None:
     assert result["onrecord"]["media"][0]["bytes"] == 8
 
 
-def test_talk_is_told_once() -> None:
-    """Events that repeat what the items of that role say are twins."""
-    imported = _import(
-        says("user", "hello"),
-        event("user_message", message="hello"),
-        item({"type": "reasoning", "summary": [{"type": "summary_text", "text": "thinking"}]}),
-        event("agent_reasoning", text="thinking"),
-        event("item_completed", item={"type": "Reasoning", "id": "r", "summary_text": ["thinking"]}),
-        event("agent_message", message="hi"),
-        says("assistant", "hi"),
-    )
-    assert imported.bodies == ["hello", "hi"]
-    assert [reasoning["content"] for reasoning in imported.events("reasoning")] == ["thinking"]
-    assert imported.accounting[0]["of_duplicates"] == {"twin": 4}
+def test_a_second_end_with_another_output_is_kept() -> None:
+    """R-18: two ends of one call are twins when they say the same, else the second is a `duplicate-result`."""
+    first = event("exec_command_end", call_id="c1", exit_code=0, aggregated_output="one of two outputs")
+    other = event("exec_command_end", call_id="c1", exit_code=0, aggregated_output="two of two outputs")
+    imported = import_lines([meta(), turn(), first, first, other], "codex-jsonl")
+    imported.assert_sound()
+    outputs = [result["output"] for result in imported.events("tool-result")]
+    assert outputs == ["one of two outputs", "two of two outputs"]
+    assert imported.codes["duplicate-result"] == 1
+    assert imported.counts()["tool_calls"] == 1
 
 
-def test_talk_that_only_events_tell_is_used() -> None:
-    """A file without items of a role has them from the events, plain ones before completed items."""
-    imported = _import(
-        says("user", "<environment_context>x</environment_context>"),
-        event(
-            "user_message",
-            message="hello",
-            images=["data:image/png;base64,iVBORw0KGgo=", "https://example.com/a"],
+FULL = "line of a long output\n" * 40
+
+
+@pytest.mark.parametrize("is_end_first", [True, False])
+@pytest.mark.parametrize(
+    ("outputs", "shown", "kept"),
+    [
+        ({"aggregated_output": FULL, "stdout": FULL}, "line of ... output", {"aggregated_output": FULL}),
+        ({"aggregated_output": FULL, "formatted_output": "cut"}, "cut", {"aggregated_output": FULL}),
+        ({"aggregated_output": "a\nb\n", "stderr": "b\n"}, "Wall time: 1 s\nOutput:\na\nb", {}),
+        (
+            {"stdout": "a\n", "stderr": "only here"},
+            '{"output":"a\\n","metadata":{}}',
+            {"stderr": "only here"},
         ),
-        event(
-            "item_completed",
-            item={"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "hello"}]},
+        (
+            {"result": {"Ok": {"content": [{"type": "text", "text": "a"}]}}},
+            '[{"text":"a","type":"text"}]',
+            {},
         ),
-        event("agent_reasoning", text="**Think**"),
-        event(
-            "item_completed",
-            item={"type": "AgentMessage", "id": "a", "content": [{"type": "Text", "text": "hi"}]},
-        ),
-    )
-    assert imported.bodies == ["hello", "hi"]
-    assert imported.events("reasoning")[0]["subject"] == "Think"
-    assert len(imported.vcon["attachments"]) == 1
-    assert imported.events("block/image")[0]["data"] == {"image_url": "https://example.com/a"}
+        ({"result": {"Err": "no server"}}, "failed", {"result": {"Err": "no server"}}),
+        ({"stdout": "a"}, "[" * 300 + "]" * 300, {"stdout": "a"}),
+    ],
+)
+def test_an_output_that_the_model_did_not_see_is_kept(
+    is_end_first: bool, outputs: dict[str, Any], shown: str, kept: dict[str, Any]
+) -> None:
+    """The model may have seen a cut output: what an end event tells beyond it stays in the result's rest."""
+    done = event("exec_command_end", call_id="c1", duration="1s", **outputs)
+    given = gives("c1", shown)
+    imported = _import(calls("c1"), *([done, given] if is_end_first else [given, done]))
+    (result,) = imported.events("tool-result")
+    assert result["output"] == shown
+    assert result["onrecord"]["rest"]["exec_command_end"] == {"duration": "1s", **kept}
+
+
+def test_outputs_that_wait_for_results_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-20: an end event whose output is too long to be held until the result comes is an event of its own."""
+    monkeypatch.setattr(thread, "MAX_HELD", 100)
+    done = event("exec_command_end", call_id="c1", exit_code=3, aggregated_output=FULL)
+    imported = _import(calls("c1"), done, gives("c1", "cut"))
+    (told,) = imported.events("exec_command_end")
+    assert told["data"]["aggregated_output"] == FULL
+    assert imported.events("tool-result")[0]["status"] == "error"
+
+
+def test_a_second_kind_of_end_adds_its_output() -> None:
+    """A completed item about a call whose result is an end event adds the output that this one lacks."""
+    item_ = {"type": "CommandExecution", "id": "c1", "exit_code": 3, "aggregated_output": FULL}
+    imported = _import(calls("c1"), END, event("item_completed", item=item_))
+    (result,) = imported.events("tool-result")
+    assert result["output"] == "x"
+    assert result["onrecord"]["rest"]["item_completed"] == {"aggregated_output": FULL}
+
+
+@pytest.mark.parametrize("action", [{"type": "search", "query": "q"}, {"type": "search", "queries": ["q"]}])
+@pytest.mark.parametrize("is_end_first", [True, False])
+@pytest.mark.parametrize("has_id", [True, False])
+def test_ends_of_searches_that_have_the_query_only(
+    action: dict[str, Any], is_end_first: bool, has_id: bool
+) -> None:
+    """An older end of a web search has no action: by its query it is the same call, which is not open."""
+    call = item({"type": "web_search_call", "action": action} | ({"id": "ws_1"} if has_id else {}))
+    end = event("web_search_end", call_id="ws_9", query="q")
+    imported = _import(*([end, call] if is_end_first else [call, end]))
+    assert len(imported.events("tool-call")) == len(imported.events("tool-result")) == 1
+    assert imported.codes["call-without-result"] == imported.codes["result-without-call"] == 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.codex_logs import EXEC, OWN
-from tests.support.native_logs import import_lines
+from support.codex_logs import EXEC, OWN
+from support.native_logs import import_lines
 
 
 def test_a_stream_is_a_session() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.codex_logs import OWN, PARENT, calls, counted, event, meta, says, tokens, turn
-from tests.support.native_logs import Imported, import_files, import_lines, to_bytes
+from support.codex_logs import OWN, PARENT, calls, counted, event, meta, says, tokens, turn
+from support.native_logs import Imported, import_files, import_lines, to_bytes
 
 SPENT = tokens(1000, 10)
 HISTORY = [

@@ -7,7 +7,9 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.codex_logs import (
+
+from onrecord.record.logs.runs import Options
+from support.codex_logs import (
     OWN,
     WHOLE,
     calls,
@@ -21,9 +23,7 @@ from tests.support.codex_logs import (
     tokens,
     turn,
 )
-from tests.support.native_logs import Imported, import_lines
-
-from onrecord.record.logs.runs import Options
+from support.native_logs import Imported, import_lines
 
 PICTURE = "iVBORw0KGgo"
 
@@ -465,3 +465,22 @@ def test_the_whole_log_is_told() -> None:
     assert imported.counts()["total"] == 980
     files = imported.vcon["file_attribution"]["files"]
     assert [file["path"] for file in files] == ["notes.md"]
+
+
+def test_a_made_picture_stands_in_its_result_only() -> None:
+    """The picture of an image generation is not kept a second time, so that `--media=hash` takes it out."""
+    made = {"type": "image_generation_call", "id": "ig1", "status": "completed", "result": f"{PICTURE}="}
+    imported = _import(item(made))
+    call, result = imported.events("tool-call")[0], imported.events("tool-result")[0]
+    assert result["output"] == f"{PICTURE}="
+    assert "result" not in call["onrecord"]["rest"]
+    assert call["onrecord"]["origin"] == result["onrecord"]["origin"] == {"kind": "provider"}
+    hashed = _import(item(made), options=Options(media="hash"))
+    assert PICTURE not in json.dumps(hashed.vcon)
+
+
+def test_a_result_comes_from_where_its_call_went() -> None:
+    """D-LOG-16: the result of a call to an MCP server names the server, also when no event tells of it."""
+    imported = _import(calls("m1", "mcp__files__read", {"path": "a"}), gives("m1"))
+    origins = [event["onrecord"]["origin"] for event in imported.vcon["events"] if "call_id" in event]
+    assert origins == [{"kind": "mcp", "server": "files", "tool": "read"}] * 2

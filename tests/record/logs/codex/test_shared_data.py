@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.data import shared_data
-from tests.support.native_logs import Imported, import_files
+
+from support.data import shared_data
+from support.native_logs import Imported, import_files
 
 TRACES = shared_data("traces")
 FORMATS = ("codex-jsonl", "codex-exec-json")

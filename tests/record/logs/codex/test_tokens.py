@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.codex_logs import calls, counted, event, line, meta, says, tokens, turn
-from tests.support.native_logs import Imported, import_lines
 
 from onrecord.record.logs.codex.tokens import difference
+from support.codex_logs import calls, counted, event, line, meta, says, tokens, turn
+from support.native_logs import Imported, import_lines
 
 FIRST, SECOND = tokens(900, 80, 300, 32), tokens(2000, 200, 900, 50)
 SUM = tokens(2900, 280, 1200, 82)
@@ -59,6 +59,26 @@ def test_usage_records_are_the_best_source() -> None:
     assert imported.counts()["total"] == 980
     assert imported.accounting[0]["of_duplicates"] == {"twin": 1, "usage-repeated": 1}
     assert imported.codes["usage-repeated"] == 1
+
+
+def test_counts_before_the_first_usage_record_count() -> None:
+    """A session that an older program began: its responses are counted by their token counts, later ones once."""
+    limits = event("token_count", info={"last_token_usage": SECOND, "total_token_usage": SUM})
+    record = line("token_usage_record", {"response_id": "resp_2", "usage": SECOND})
+    for newer in ([record, limits], [limits, record], [limits, limits, record]):
+        imported = _import(
+            says("assistant", "one"),
+            counted(FIRST, FIRST),
+            says("user", "on"),
+            says("assistant", "two"),
+            *newer,
+        )
+        assert (imported.counts()["responses"], imported.counts()["total"]) == (2, 3180)
+        assert [dialog.get("token_usage", {}).get("total") for dialog in imported.dialogs] == [
+            980,
+            None,
+            2200,
+        ]
 
 
 def test_a_repeated_total_is_no_usage() -> None:
@@ -139,3 +159,17 @@ def test_differences_add_up_to_the_last_total(steps: list[dict[str, int]]) -> No
 def test_totals_that_go_down_start_anew() -> None:
     """After a reset the new total is what was spent."""
     assert difference(FIRST, SUM) == FIRST
+
+
+def test_a_usage_without_a_valid_count_is_reported() -> None:
+    """Counts that are negative, fractional or no numbers are `usage-invalid`, also when no valid one is left."""
+    usage = {"input_tokens": -4, "output_tokens": "x", "cached_input_tokens": 1.5}
+    rollout = import_lines([meta(), turn(), counted(usage)], "codex-jsonl")  # type: ignore[arg-type]
+    stream = import_lines(
+        [{"type": "thread.started", "thread_id": "t1"}, {"type": "turn.completed", "usage": usage}],
+        "codex-exec-json",
+    )
+    for imported in (rollout, stream):
+        imported.assert_sound()
+        assert imported.codes["usage-invalid"] == 3
+        assert imported.counts()["responses"] == 0

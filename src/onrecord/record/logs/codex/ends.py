@@ -9,14 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
+
 from onrecord.record.logs.codex import outcomes
 from onrecord.record.logs.codex.media import in_output
 from onrecord.record.logs.codex.names import BEGINS, ENDS, TOOL_ITEMS, key_of
-from onrecord.record.logs.codex.survey import action_of, server_of
+from onrecord.record.logs.codex.seen import outputs_of, seen_in_end
+from onrecord.record.logs.codex.survey import search_of, server_of
 from onrecord.record.logs.codex.thread import Line, Thread
 from onrecord.record.logs.sessions import Entry
 
-_SUPPLEMENT: Final = ("exit_code", "duration", "duration_ms", "changes", "success", "status", "process_id")
+_SUPPLEMENT: Final = (
+    "exit_code",
+    "duration",
+    "duration_ms",
+    "changes",
+    "success",
+    "status",
+    "process_id",
+    "saved_path",
+)
 _OUTPUTS: Final = (
     "aggregated_output",
     "formatted_output",
@@ -78,15 +90,24 @@ def _ended(thread: Thread, line: Line, told: Mapping[str, Any], tool: str, name:
     key = _call_of(thread, told)
     mark = None if key is None else hash(key)
     status = outcomes.of_end(told)
-    if status != outcomes.ERROR:
+    if status != outcomes.ERROR and not outcomes.is_open(told):
         thread.edits.changed(mark, told.get("changes"), model=thread.model, record=line.record.number)
     if key is not None and mark is not None:
         if mark in found.outputs:
-            details = {member: told[member] for member in _SUPPLEMENT if told.get(member) is not None}
-            thread.supplement(mark, name, details)
-            thread.twin(line, "the call and its result")
+            if thread.supplement(mark, name, _details(told), outputs_of(told)):
+                thread.twin(line, "the call and its result")
+            else:
+                thread.told(line, name)
             return
-        if session.has_result(key):
+        is_known = mark in found.calls or session.has_call(key)
+        if outcomes.is_open(told) and not outputs_of(told) and not session.has_result(key):
+            _goes_on(thread, line, told, tool, name=name, key=None if is_known else key)
+            return
+        output_mark = hash(orjson.dumps([told.get(member) for member in _OUTPUTS]))
+        first = thread.ended.setdefault(mark, (name, output_mark))
+        if session.has_result(key) and (first[0] != name or first[1] == output_mark):
+            if first[0] != name:
+                thread.supplement(mark, name, {}, outputs_of(told))
             thread.twin(line, "the result")
             return
     rest = _rest(line, told)
@@ -97,7 +118,7 @@ def _ended(thread: Thread, line: Line, told: Mapping[str, Any], tool: str, name:
     output, media = in_output(entry, told.get(member) if member else None)
     if member is not None:
         rest.pop(member, None)
-    entry.result(
+    number = entry.result(
         output if member is not None else "",
         call_id=key,
         status=status or (outcomes.COMPLETED if name != "item_completed" else None),
@@ -105,13 +126,31 @@ def _ended(thread: Thread, line: Line, told: Mapping[str, Any], tool: str, name:
         rest=rest,
         media=media,
     )
+    if mark is not None:
+        thread.results.setdefault(mark, number)
+        thread.show(mark, seen_in_end(told))
+
+
+def _goes_on(
+    thread: Thread, line: Line, told: Mapping[str, Any], tool: str, *, name: str, key: str | None
+) -> None:
+    """Map an end that says itself that the call goes on: without a result. `key` is that of a call not yet told."""
+    if key is None:
+        thread.told(line, name)
+    else:
+        _call(thread.entry(line, None), told, tool, key, rest=_rest(line, told))
+
+
+def _details(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {member: told[member] for member in _SUPPLEMENT if told.get(member) is not None}
 
 
 def _call_of(thread: Thread, told: Mapping[str, Any]) -> str | None:
     """Return the id of the call that an end is about; web searches are also known by what they did."""
     key = key_of(told)
-    if (key is None or hash(key) not in thread.found.calls) and type(told.get("action")) is dict:
-        searches = thread.found.searches.get(action_of(told))
+    if key is None or hash(key) not in thread.found.calls:
+        action = search_of(told)
+        searches = None if action is None else thread.found.searches.get(action)
         if searches:
             return searches.popleft() if len(searches) > 1 else searches[0]
     return key

@@ -13,6 +13,7 @@ from onrecord.record.logs.codex.ends import begin, completed_tool, end
 from onrecord.record.logs.codex.forks import memory_of
 from onrecord.record.logs.codex.items import reasoned
 from onrecord.record.logs.codex.names import BEGINS, ENDS, TALK_EVENTS, TALK_ITEMS, TOOL_ITEMS, injected_as
+from onrecord.record.logs.codex.talk import address_of, texts_of_event, texts_of_item
 from onrecord.record.logs.codex.thread import Line, Thread
 from onrecord.record.logs.codex.tokens import token_count
 from onrecord.record.logs.media import attach, from_data_url
@@ -20,6 +21,7 @@ from onrecord.record.logs.sessions import Entry
 
 _SAID: Final = frozenset(["type", "message", "text", "id", "images"])
 _ITEM_SAID: Final = frozenset(["type", "id", "content", "summary_text", "raw_content"])
+_LOCAL: Final = ("local_images", "audio", "local_audio")
 _PLAN_ITEMS: Final = frozenset(
     ["Plan", "ContextCompaction", "HookPrompt", "CollabAgentToolCall", "SubAgentActivity"]
 )
@@ -44,26 +46,75 @@ def _talk(thread: Thread, line: Line) -> None:
     payload = line.payload
     kind = payload["type"]
     who = TALK_EVENTS[kind]
-    if who in thread.found.said:
-        thread.twin(line, "the item of the response")
-        return
-    text = payload.get("message" if kind in ("user_message", "agent_message") else "text")
-    if type(text) is not str:
+    texts = texts_of_event(payload)
+    if texts is None:
         thread.odd(line, kind)
+        return
+    (text,) = texts
+    is_alone = thread.found.talk.apart.get(line.record.number)
+    if is_alone is None:
+        _twin(thread, line)
+        return
+    if not is_alone and who != "reasoning":
+        thread.told(line, kind)
         return
     rest = line.rest(_SAID)
     entry = thread.entry(line, payload.get("id"))
     images = payload.get("images")
-    if images and who != "user":
+    if images and (who != "user" or type(images) is not list):
         rest["images"] = images
     _said(thread, entry, who, text, rest=rest)
     if who == "user" and type(images) is list:
-        for block, url in enumerate(images, 1):
-            found = from_data_url(url)
-            if found is not None:
-                attach(entry, found, block=block, native={"type": "image", "image_url": url})
-            else:
-                entry.event("block/image", {"image_url": url}, block=block)
+        _pictures(entry, images)
+
+
+def _pictures(entry: Entry, addresses: list[Any]) -> None:
+    """Write the pictures of an event of the user's, which may be data: URLs."""
+    for block, url in enumerate(addresses, 1):
+        found = from_data_url(url)
+        if found is not None:
+            attach(entry, found, block=block, native={"type": "image", "image_url": url})
+        else:
+            entry.event("block/image", {"image_url": url}, block=block)
+
+
+def _twin(thread: Thread, line: Line) -> None:
+    """Account an event as a twin, but keep pictures that the items lack: they may be named by their path only."""
+    payload = line.payload
+    if payload["type"] == "user_message":
+        images = _lacking(thread, payload.get("images"))
+        if images or any(payload.get(name) for name in _LOCAL):
+            data = {name: value for name, value in payload.items() if name not in ("message", "images")}
+            entry = thread.entry(line)
+            entry.event("user_message", data, rest=line.more)
+            _pictures(entry, images)
+            return
+    thread.twin(line, "the item of the response")
+
+
+def _twin_item(thread: Thread, line: Line, native: Mapping[str, Any]) -> None:
+    """Account a completed item as a twin, but keep its parts that are no text and that the items lack."""
+    content = native.get("content")
+    if native["type"] == "UserMessage" and type(content) is list:
+        others = [part for part in content if type(part) is dict and type(part.get("text")) is not str]
+        addresses = [address_of(part) for part in others]
+        kept = [part for part, address in zip(others, addresses, strict=True) if address is None]
+        images = _lacking(thread, [address for address in addresses if address is not None])
+        if kept or images:
+            entry = thread.entry(line)
+            data = {**line.payload, "item": {**native, "content": kept}}
+            entry.event("item_completed/UserMessage", data, rest=line.more)
+            _pictures(entry, images)
+            return
+    thread.twin(line, "the item of the response")
+
+
+def _lacking(thread: Thread, addresses: Any) -> list[Any]:
+    """Return the addresses of pictures that no item of the user's has."""
+    if type(addresses) is not list:
+        return [addresses] if addresses else []
+    known = thread.found.talk.pictures
+    return [address for address in addresses if type(address) is not str or hash(address) not in known]
 
 
 def _said(thread: Thread, entry: Entry, who: str, text: str, *, rest: dict[str, Any], block: int = 0) -> None:
@@ -96,8 +147,15 @@ def _completed(thread: Thread, line: Line) -> None:
 
 
 def _completed_talk(thread: Thread, line: Line, native: Mapping[str, Any], who: str) -> None:
-    if who in thread.found.said or who in thread.found.told:
-        thread.twin(line, "the item of the response")
+    if texts_of_item(native) is None:
+        thread.odd(line, "item_completed")
+        return
+    is_alone = thread.found.talk.apart.get(line.record.number)
+    if is_alone is None:
+        _twin_item(thread, line, native)
+        return
+    if not is_alone and who != "reasoning":
+        thread.told(line, f"item_completed/{native['type']}")
         return
     rest = line.rest(frozenset(["type", "item"]))
     rest |= {name: value for name, value in native.items() if name not in _ITEM_SAID}

@@ -217,7 +217,7 @@ class ExecEvents(Importer):
         shown, media = in_output(entry, output)
         status = outcomes.of_end(item)
         entry.result(shown, call_id=key, status=status, origin=origin, rest=rest, media=media)
-        if item.get("type") == "file_change" and status != outcomes.ERROR:
+        if item.get("type") == "file_change" and status != outcomes.ERROR and not outcomes.is_open(item):
             session = self._current(entry.record)
             edits = self._edits.setdefault(session.agent_session_id, Edits(self.trace, session))
             edits.changed(

@@ -14,7 +14,8 @@ from onrecord.record.logs.codex import outcomes
 from onrecord.record.logs.codex.media import in_output, moved
 from onrecord.record.logs.codex.messages import agent_message, message
 from onrecord.record.logs.codex.names import CALLS, OUTPUTS, key_of, type_of
-from onrecord.record.logs.codex.survey import action_of
+from onrecord.record.logs.codex.seen import seen_in
+from onrecord.record.logs.codex.survey import search_of
 from onrecord.record.logs.codex.thread import Line, Thread
 from onrecord.record.logs.media import medium
 from onrecord.record.logs.reading.values import arguments_of
@@ -100,9 +101,11 @@ def _call(thread: Thread, line: Line) -> None:
         name = kind.removesuffix("_call")
     key = key_of(payload)
     if kind == "web_search_call" and key is None:
-        ends = thread.found.search_ends.get(action_of(payload))
+        action = search_of(payload)
+        ends = None if action is None else thread.found.search_ends.get(action)
         key = ends.popleft() if ends else None
-    rest = line.rest(_CALL | {member})
+    has_picture = kind == "image_generation_call" and bool(payload.get("result"))
+    rest = line.rest(_CALL | {"result" if has_picture else member})
     value = payload.get(member) if member else None
     if member == "arguments":
         native = value
@@ -115,9 +118,13 @@ def _call(thread: Thread, line: Line) -> None:
                 )
     mark = None if key is None else hash(key)
     entry = thread.entry(line, payload.get("id"))
-    entry.call(name, value, call_id=key, origin=_origin(thread, payload, kind, name, mark), rest=rest)
-    thread.edits.proposed(mark, name, value, thread.model)
-    if kind == "image_generation_call" and payload.get("result"):
+    origin = _origin(thread, payload, kind, name, mark)
+    if mark is not None and origin is not _HOST:
+        thread.origins[mark] = origin
+    entry.call(name, value, call_id=key, origin=origin, rest=rest)
+    cwd = None if thread.settings is None else thread.settings.get("cwd")
+    thread.edits.proposed(mark, name, value, thread.model, cwd)
+    if has_picture:
         _picture(thread, entry, payload, key)
 
 
@@ -152,7 +159,14 @@ def _picture(thread: Thread, entry: Entry, payload: Mapping[str, Any], key: str 
     if found is not None and moved(entry, found):
         output = ""
     _result(
-        thread, entry, output, key=key, status=outcomes.of_word(payload.get("status")), told=told, rest={}
+        thread,
+        entry,
+        output,
+        key=key,
+        status=outcomes.of_word(payload.get("status")),
+        told=told,
+        rest={},
+        native=payload.get("result"),
     )
 
 
@@ -166,7 +180,16 @@ def _output(thread: Thread, line: Line) -> None:
     status = None if key is None else thread.found.outcomes.get(hash(key))
     if status in (None, outcomes.COMPLETED):
         status = outcomes.of_output(payload) or status
-    _result(thread, entry, output, key=key, status=status, told=told, rest=line.rest(_OUTPUT | {member}))
+    _result(
+        thread,
+        entry,
+        output,
+        key=key,
+        status=status,
+        told=told,
+        rest=line.rest(_OUTPUT | {member}),
+        native=payload.get(member),
+    )
 
 
 def _result(
@@ -178,12 +201,16 @@ def _result(
     status: str | None,
     told: list[dict[str, Any]],
     rest: dict[str, Any],
+    native: Any,
 ) -> None:
     mark = None if key is None else hash(key)
-    if mark is not None:
-        rest |= thread.supplements.pop(mark, {})
+    if mark is not None and mark in thread.found.ends:
+        thread.show(mark, seen_in(native))
+        rest |= thread.supplements_of(mark)
     server = None if mark is None else thread.found.servers.get(mark)
     origin = {"kind": "mcp", "server": server[0], "tool": server[1]} if server is not None else None
+    if origin is None and mark is not None:
+        origin = thread.origins.get(mark)
     number = entry.result(output, call_id=key, status=status, origin=origin, rest=rest, media=told)
     if mark is not None:
         if mark in thread.found.ends:

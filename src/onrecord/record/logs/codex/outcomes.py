@@ -25,6 +25,7 @@ _WORDS: Final = {
     "error": ERROR,
     "declined": ERROR,
 }
+_OPEN_WORDS: Final = frozenset(["inprogress", "pending", "queued", "running", "started"])
 
 
 def of_exit_code(code: Any) -> str | None:
@@ -35,6 +36,12 @@ def of_exit_code(code: Any) -> str | None:
 def of_word(word: Any) -> str | None:
     """Return the status that a native status word means; words like "in_progress" mean none."""
     return _WORDS.get(word) if type(word) is str else None
+
+
+def is_open(payload: Mapping[str, Any]) -> bool:
+    """Say whether an event or completed item says itself that the call goes on."""
+    word = payload.get("status")
+    return type(word) is str and word.replace("_", "").replace("-", "").lower() in _OPEN_WORDS
 
 
 def of_end(payload: Mapping[str, Any]) -> str | None:

@@ -20,12 +20,12 @@ from onrecord.record.logs.codex.names import (
     ITEMS,
     OUTPUTS,
     TALK_EVENTS,
+    TALK_ITEMS,
     TOOL_ITEMS,
-    injected_as,
     key_of,
-    kinds_of,
     type_of,
 )
+from onrecord.record.logs.codex.talk import Talk
 from onrecord.record.logs.findings import FileFindings
 from onrecord.record.logs.reading.lines import read_lines
 from onrecord.record.logs.reading.opening import NativeFile
@@ -33,6 +33,7 @@ from onrecord.record.logs.reading.records import Record
 from onrecord.record.logs.times import Times
 
 _TURN_STARTS: Final = ("task_started", "turn_started")
+_SEARCHES: Final = ("web_search_call", "web_search_end", "WebSearch", "Extension")
 
 
 class Survey:
@@ -51,11 +52,9 @@ class Survey:
         self.own_by_ordinal: int | None = None
         self.own_by_task: int | None = None
         self.own_by_context: int | None = None
-        self.said: set[str] = set()
-        """Who speaks in items: "user", "assistant", "reasoning"."""
-        self.told: set[str] = set()
-        """Who speaks in events of their own."""
-        self.has_usage_records = False
+        self.talk = Talk()
+        self.usage_from: int | None = None
+        """Record from which on usage records tell the usage, so that token counts are their twins."""
         self.calls: set[int] = set()
         self.outputs: set[int] = set()
         self.ends: set[int] = set()
@@ -68,6 +67,7 @@ class Survey:
         self.search_ends: dict[int, deque[str]] = {}
         """Ids of web searches in end events, by what they did."""
         self._nameless: dict[int, int] = {}
+        self._count: tuple[int, Mapping[str, Any]] | None = None
         self._start_ordinal: Any = None
         self._copied_at: int | None = None
         self._times = Times()
@@ -98,14 +98,16 @@ class Survey:
         if kind == "response_item":
             self._item(payload)
         elif kind == "event_msg":
-            self._event(payload)
-        elif kind == "token_usage_record":
-            self.has_usage_records = True
+            self._event(record.number, payload)
+        elif kind == "token_usage_record" and self.usage_from is None:
+            same = self._count is not None and self._count[1] == payload.get("usage")
+            self.usage_from = self._count[0] if self._count is not None and same else record.number
         if self._copied_at is not None:
             self._look_for_turn(record, kind, payload)
 
     def finish(self) -> None:
-        """Give web searches without an id those of the events that tell of the same search."""
+        """Give web searches without an id those of the events that tell of the same search, and find twins."""
+        self.talk.finish()
         for action, number in self._nameless.items():
             self.calls.update(hash(key) for key in islice(self.search_ends.get(action, ()), number))
 
@@ -139,14 +141,16 @@ class Survey:
 
     def _item(self, payload: Mapping[str, Any]) -> None:
         kind = type_of(payload)
+        if type(kind) is not str:
+            return
+        if kind not in OUTPUTS:
+            self._count = None
         if kind == "message":
             role = payload.get("role")
-            if role == "assistant" or (role == "user" and "user" not in self.said and _is_human(payload)):
-                self.said.add(role)
+            if role in ("assistant", "user"):
+                self.talk.item(role, payload)
         elif kind == "reasoning":
-            self.said.add("reasoning")
-        elif type(kind) is not str:
-            return
+            self.talk.item(kind, payload)
         elif kind in CALLS:
             key = key_of(payload)
             if key is not None:
@@ -154,7 +158,9 @@ class Survey:
                 if kind == "image_generation_call" and payload.get("result"):
                     self.outputs.add(hash(key))
             if kind == "web_search_call":
-                action = action_of(payload)
+                action = search_of(payload)
+                if action is None:
+                    return
                 if key is not None:
                     self.searches.setdefault(action, deque()).append(key)
                 else:
@@ -164,18 +170,27 @@ class Survey:
             if key is not None:
                 self.outputs.add(hash(key))
 
-    def _event(self, payload: Mapping[str, Any]) -> None:
+    def _event(self, number: int, payload: Mapping[str, Any]) -> None:
         kind = payload.get("type")
         if type(kind) is not str:
             return
         if kind in TALK_EVENTS:
-            self.told.add(TALK_EVENTS[kind])
+            self.talk.event(number, payload)
         elif kind in ENDS:
             self._end(payload)
         elif kind == "item_completed":
             item = payload.get("item")
-            if type(item) is dict and type(item.get("type")) is str and item["type"] in TOOL_ITEMS:
+            if type(item) is not dict or type(item.get("type")) is not str:
+                return
+            if item["type"] in TOOL_ITEMS:
                 self._end(item)
+            elif item["type"] in TALK_ITEMS:
+                self.talk.event(number, payload)
+        elif kind == "token_count" and self.usage_from is None:
+            info = payload.get("info")
+            last = info.get("last_token_usage") if type(info) is dict else None
+            if type(last) is dict and (self._count is None or self._count[1] != last):
+                self._count = number, last
 
     def _end(self, payload: Mapping[str, Any]) -> None:
         key = key_of(payload)
@@ -189,8 +204,9 @@ class Survey:
         server = server_of(payload)
         if server is not None:
             self.servers[mark] = server
-        if type(payload.get("action")) is dict:
-            keys = self.search_ends.setdefault(action_of(payload), deque())
+        action = search_of(payload)
+        if action is not None:
+            keys = self.search_ends.setdefault(action, deque())
             if not keys or keys[-1] != key:
                 keys.append(key)
 
@@ -230,9 +246,19 @@ def id_of(meta: Mapping[str, Any]) -> str | None:
     return None
 
 
-def action_of(payload: Mapping[str, Any]) -> int:
-    """Return what a web search did, as a hash."""
-    return hash(orjson.dumps(payload.get("action"), option=orjson.OPT_SORT_KEYS))
+def search_of(payload: Mapping[str, Any]) -> int | None:
+    """Return what a web search did, as a hash, None where nothing says so. Older ends have the query only."""
+    action = payload.get("action")
+    if type(action) is not dict:
+        query = payload.get("query") if payload.get("type") in _SEARCHES else None
+        return hash(("search", query)) if type(query) is str and query else None
+    if action.get("type") == "search":
+        query, queries = action.get("query"), action.get("queries")
+        if query is None and type(queries) is list and len(queries) == 1:
+            (query,) = queries
+        if type(query) is str and query:
+            return hash(("search", query))
+    return hash(orjson.dumps(action, option=orjson.OPT_SORT_KEYS))
 
 
 def server_of(payload: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -241,17 +267,3 @@ def server_of(payload: Mapping[str, Any]) -> tuple[str, str] | None:
     holder = invocation if type(invocation) is dict else payload
     server, tool = holder.get("server"), holder.get("tool")
     return (server, tool) if type(server) is str and type(tool) is str and server and tool else None
-
-
-def _is_human(payload: Mapping[str, Any]) -> bool:
-    """Say whether a user message holds anything that the program did not put there."""
-    content = payload.get("content")
-    if type(content) is not list:
-        return type(content) is str and injected_as(content) is None and content.strip() != ""
-    kinds = kinds_of(payload)
-    for number, part in enumerate(content):
-        text = part.get("text") if type(part) is dict else part
-        kind = kinds[number] if number < len(kinds) else None
-        if type(text) is str and text.strip() and injected_as(text, kind) is None:
-            return True
-    return False

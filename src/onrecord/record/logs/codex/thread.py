@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from onrecord.record.logs.codex.edits import Edits
 from onrecord.record.logs.codex.forks import Origin
+from onrecord.record.logs.codex.seen import size_of, unseen
 from onrecord.record.logs.codex.survey import Survey
 from onrecord.record.logs.reading.records import Record
 from onrecord.record.logs.sessions import AGENT, NO_TIME, PARENT, USER, Entry, NativeSession
 from onrecord.record.logs.trace import Trace
+
+MAX_HELD: Final = 8 << 20
+"""Bytes of outputs of end events that wait for their results; further ends are events of their own (R-20)."""
 
 _ENVELOPE = ("timestamp", "type", "payload")
 
@@ -69,10 +73,15 @@ class Thread:
         """Hash of the rate limits as told last."""
         self.settings: dict[str, Any] | None = None
         """The turn context before."""
-        self.supplements: dict[int, dict[str, Any]] = {}
-        """What end events say about results that come later."""
+        self._supplements: dict[int, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {}
+        self._held = 0
+        self._shown: dict[int, frozenset[int]] = {}
         self.results: dict[int, int] = {}
         """Objects of results that an end event may still supplement."""
+        self.origins: dict[int, dict[str, str]] = {}
+        """Where calls went that were not the host's."""
+        self.ended: dict[int, tuple[str, int]] = {}
+        """Type and hash of the output of the first end of calls that have no output of their own."""
         self._turns = array("q")
         self._discarded: list[tuple[int, int]] = []
         self._is_opened = False
@@ -161,15 +170,38 @@ class Thread:
 
     # -- results
 
-    def supplement(self, mark: int, name: str, details: dict[str, Any]) -> None:
-        """Put what an end event says into the rest of the result, which may come later."""
-        if not details:
-            return
+    def show(self, mark: int, shown: frozenset[int]) -> None:
+        """Note by its hashes the output that stands in a result; ends of the call may repeat it."""
+        self._shown.setdefault(mark, shown)
+
+    def supplement(self, mark: int, name: str, details: dict[str, Any], outputs: Mapping[str, Any]) -> bool:
+        """Put what an end event says into the rest of the result, which may come later.
+
+        Of its outputs those are kept that the model did not see. False: there is too much to be held until then.
+        """
         number = self.results.get(mark)
         if number is None:
-            self.supplements.setdefault(mark, {}).setdefault(name, details)
-        elif self.trace.run.options.with_rest:
+            size = size_of(outputs)
+            if self._held + size > MAX_HELD:
+                return False
+            if name not in self._supplements.setdefault(mark, {}):
+                self._supplements[mark][name] = details, dict(outputs)
+                self._held += size
+            return True
+        details = details | unseen(outputs, self._shown.get(mark, frozenset()))
+        if details and self.trace.run.options.with_rest:
             self.trace.run.spool.late(number, None, {"rest": {name: self.trace.shown(details)}})
+        return True
+
+    def supplements_of(self, mark: int) -> dict[str, Any]:
+        """Return what end events said about a result before it came."""
+        found: dict[str, Any] = {}
+        for name, (details, outputs) in self._supplements.pop(mark, {}).items():
+            self._held -= size_of(outputs)
+            news = unseen(outputs, self._shown.get(mark, frozenset()))
+            if details or news:
+                found[name] = details | news
+        return found
 
     def finish(self) -> None:
         """Tell what is only known at the end."""

@@ -45,7 +45,8 @@ def token_count(thread: Thread, line: Line) -> None:
     """Map a `token_count`, which may repeat the one before and carries the rate limits."""
     payload = line.payload
     info = payload.get("info")
-    if thread.found.has_usage_records:
+    usage_from = thread.found.usage_from
+    if usage_from is not None and line.record.number >= usage_from:
         if not _limits_changed(thread, line):
             thread.twin(line, "the usage record")
         return
