@@ -18,6 +18,7 @@ from onrecord.record.logs import event_types
 from onrecord.record.logs.findings import FileFindings
 from onrecord.record.logs.reading.lines import read_lines
 from onrecord.record.logs.reading.records import Record, Unreadable
+from onrecord.record.logs.reading.values import read_values
 from onrecord.record.logs.sessions import NO_TIME, NativeSession
 from onrecord.record.logs.times import Time, Times, from_file_name, from_ns
 
@@ -88,6 +89,11 @@ class Trace:
         """Yield the JSON objects of a file of lines. What cannot be read is put into the vCon and accounted here."""
         with self.file.open(self.findings) as stream:
             yield from self.accepted(read_lines(stream, self.findings))
+
+    def values(self) -> Iterator[Record]:
+        """Yield the JSON objects of a file in which they are spread over lines or glued together, like `records`."""
+        with self.file.open(self.findings) as stream:
+            yield from self.accepted(read_values(stream, self.findings))
 
     def accepted(self, records: Iterator[Record | Unreadable]) -> Iterator[Record]:
         """Enter records into the account and yield those that could be read."""

@@ -17,7 +17,7 @@ INIT = {
     "type": "system",
     "subtype": "init",
     "apiKeySource": "login",
-    "cwd": "/work/p",
+    "cwd": "/srv/p",
     "session_id": ID,
     "model": "example-model",
     "permissionMode": "default",
@@ -46,7 +46,7 @@ def tool(
     )
 
 
-WRITE = {"path": "/work/p/a.txt", "fileText": "one\ntwo\n"}
+WRITE = {"path": "/srv/p/a.txt", "fileText": "one\ntwo\n"}
 LOG = [
     INIT,
     said("user", "write it"),
@@ -75,7 +75,7 @@ def test_whole_stream() -> None:
     assert imported.bodies == ["write it", "Writing."]
     session = imported.vcon["sessions"][0]
     assert (session["agent_session_id"], session["format"]) == (ID, "autonomous")
-    assert session["environment"]["working_dir"] == "/work/p"
+    assert session["environment"]["working_dir"] == "/srv/p"
     assert imported.dialogs[1]["model_id"] == "example-model"
     (reasoning,) = imported.events("reasoning")
     assert (reasoning["content"], reasoning["time"]) == ("First think.", "2026-07-01T10:00:01Z")
@@ -90,15 +90,15 @@ def test_whole_stream() -> None:
 
 def test_edits_that_succeeded_are_attributed() -> None:
     """A written file belongs to the model, a rejected or deleted one to nobody."""
-    rejected = {**WRITE, "path": "/work/p/b.txt"}
-    gone = {**WRITE, "path": "/work/p/c.txt"}
-    edit = {"path": "/work/p/a.txt"}
+    rejected = {**WRITE, "path": "/srv/p/b.txt"}
+    gone = {**WRITE, "path": "/srv/p/c.txt"}
+    edit = {"path": "/srv/p/a.txt"}
     after = {"beforeFullFileContent": "one\ntwo\n", "afterFullFileContent": "one\n2\n"}
     imported = run(
         *LOG,
         tool("completed", "c3", "write", rejected, {"rejected": {"reason": "no"}}),
         tool("completed", "c4", "write", gone, {"success": {}}),
-        tool("completed", "c5", "delete", {"path": "/work/p/c.txt"}, {"success": {}}),
+        tool("completed", "c5", "delete", {"path": "/srv/p/c.txt"}, {"success": {}}),
         tool("completed", "c6", "edit", edit, {"success": after}),
     )
     files = imported.vcon["file_attribution"]["files"]

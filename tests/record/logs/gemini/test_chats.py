@@ -244,19 +244,19 @@ def test_working_directory_is_that_of_the_table_of_projects(tmp_path: Path) -> N
     """The hash of the project is looked up in projects.json of the same store, and nowhere else."""
     store = tmp_path / ".gemini"
     chat = store / "tmp" / "calc" / "chats" / "session-x.jsonl"
-    digest = hashlib.sha256(b"/work/calc").hexdigest()
+    digest = hashlib.sha256(b"/srv/calc").hexdigest()
     write(chat, {**HEADER, "projectHash": digest}, user("a", 1, "one"))
     table = store / "projects.json"
-    table.write_text(json.dumps({"projects": {"/work/other": "calc", "/work/calc": "renamed"}}))
+    table.write_text(json.dumps({"projects": {"/srv/other": "calc", "/srv/calc": "renamed"}}))
     imported = import_files([chat], FORMAT)
-    assert imported.vcon["sessions"][0]["environment"]["working_dir"] == "/work/calc"
+    assert imported.vcon["sessions"][0]["environment"]["working_dir"] == "/srv/calc"
     assert GeminiChats.is_side_file(table)
     for hostile in ("[", "[]", '{"projects": []}', '{"projects": {"/x": 3}}'):
         table.write_text(hostile)
         assert "environment" not in import_files([chat], FORMAT).vcon["sessions"][0]
     table.unlink()
     table.symlink_to(tmp_path / "elsewhere.json")
-    (tmp_path / "elsewhere.json").write_text(json.dumps({"projects": {"/work/calc": "calc"}}))
+    (tmp_path / "elsewhere.json").write_text(json.dumps({"projects": {"/srv/calc": "calc"}}))
     assert "environment" not in import_files([chat], FORMAT).vcon["sessions"][0]
 
 

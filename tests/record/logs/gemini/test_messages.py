@@ -177,9 +177,9 @@ def test_unknown_messages_parts_and_operations_are_kept() -> None:
 def test_edits_that_were_applied_are_attributed() -> None:
     """Lines of write_file and replace belong to the model; failed, rewound and foreign ones give nothing."""
     new = call(
-        "c1", "ok", 2, name="write_file", args={"file_path": "/work/p/a.py", "content": "a = 1\nb = 2\n"}
+        "c1", "ok", 2, name="write_file", args={"file_path": "/srv/p/a.py", "content": "a = 1\nb = 2\n"}
     )
-    change = call("c2", "ok", 3, name="replace", args={"file_path": "/work/p/a.py"})
+    change = call("c2", "ok", 3, name="replace", args={"file_path": "/srv/p/a.py"})
     change["resultDisplay"] = {
         "fileName": "a.py",
         "fileDiff": "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n a = 1\n-b = 2\n+b = 3\n",
@@ -187,18 +187,18 @@ def test_edits_that_were_applied_are_attributed() -> None:
         "newContent": "a = 1\nb = 3\n",
         "diffStat": {"user_added_lines": 1},
     }
-    failed = call("c3", "no", 4, name="write_file", args={"file_path": "/work/p/b.py", "content": "x\n"})
+    failed = call("c3", "no", 4, name="write_file", args={"file_path": "/srv/p/b.py", "content": "x\n"})
     failed["status"] = "error"
-    rewound = call("c4", "ok", 5, name="write_file", args={"file_path": "/work/p/c.py", "content": "x\n"})
+    rewound = call("c4", "ok", 5, name="write_file", args={"file_path": "/srv/p/c.py", "content": "x\n"})
     imported = run(
-        {"$set": {"directories": ["/work/p"]}},
+        {"$set": {"directories": ["/srv/p"]}},
         answer("a", 1, "", toolCalls=[new, change, failed]),
         answer("b", 5, "", toolCalls=[rewound]),
         {"$rewindTo": "b"},
     )
     files = imported.vcon["file_attribution"]["files"]
     assert [file["path"] for file in files] == ["a.py"]
-    assert imported.vcon["sessions"][0]["environment"]["working_dir"] == "/work/p"
+    assert imported.vcon["sessions"][0]["environment"]["working_dir"] == "/srv/p"
     assert {json.dumps(r["contributor"]) for c in files[0]["conversations"] for r in c["ranges"]} == {
         '{"type": "ai", "model_id": "gemini-3-pro"}',
         '{"type": "mixed", "model_id": "gemini-3-pro"}',

@@ -21,7 +21,6 @@ from onrecord.record.logs.claude.states import State
 from onrecord.record.logs.inference import CLAUDE_CODE
 from onrecord.record.logs.interface import Importer, importers, register
 from onrecord.record.logs.reading.records import Record
-from onrecord.record.logs.reading.values import read_values
 from onrecord.record.logs.trace import Trace
 
 FORMAT: Final = "claude-jsonl"
@@ -120,13 +119,9 @@ class ClaudeCode(Importer):
 
     def read(self) -> None:
         """Read a file of lines, or of JSON values that are spread over lines."""
-        if _DOCUMENT.match(self.trace.file.head(4096)):
-            with self.trace.file.open(self.trace.findings) as stream:
-                for record in self.trace.accepted(read_values(stream, self.trace.findings)):
-                    self.record(record)
-        else:
-            for record in self.trace.records():
-                self.record(record)
+        is_spread = _DOCUMENT.match(self.trace.file.head(4096))
+        for record in self.trace.values() if is_spread else self.trace.records():
+            self.record(record)
         self.finish()
 
     def record(self, record: Record) -> None:

@@ -23,7 +23,6 @@ from onrecord.record.logs.claude.responses import Responses
 from onrecord.record.logs.inference import CLAUDE_CODE
 from onrecord.record.logs.interface import Importer, importers, register
 from onrecord.record.logs.reading.records import Record
-from onrecord.record.logs.reading.values import read_values
 from onrecord.record.logs.sessions import NO_TIME, Entry, NativeSession
 from onrecord.record.logs.trace import Trace
 
@@ -110,13 +109,9 @@ class ClaudeStream(Importer):
     def read(self) -> None:
         """Read lines, or one object with captured messages."""
         head = self.trace.file.head(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
-        if head.startswith((b"{\n", b"{\r\n")):
-            with self.trace.file.open(self.trace.findings) as stream:
-                for record in self.trace.accepted(read_values(stream, self.trace.findings)):
-                    self.record(record)
-        else:
-            for record in self.trace.records():
-                self.record(record)
+        is_spread = head.startswith((b"{\n", b"{\r\n"))
+        for record in self.trace.values() if is_spread else self.trace.records():
+            self.record(record)
         self.finish()
 
     def record(self, record: Record) -> None:
